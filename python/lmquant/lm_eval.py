@@ -55,6 +55,19 @@ def _n_common(a: Sequence[int], b: Sequence[int]) -> int:
     return next((i for i in range(n) if a[i] != b[i]), n)
 
 
+def _check_request(request: Request) -> None:
+    texts, context, scored = request
+    choice = "a choice" if texts is None else "choice %r" % texts[1]
+    if not scored:
+        # The product of no probabilities is 1: it would win.
+        raise lmquant.ArgumentError("%s adds no token to the prompt" % choice)
+    if not context:
+        raise lmquant.ArgumentError(
+            "the prompt has no tokens, and this model has no begin token: "
+            "nothing predicts %s" % choice
+        )
+
+
 class LmquantLM(TemplateLM):
     """`path` and what `lmquant.open` and sessions take: tokenizer, config,
     rope_theta, norm_eps; max_length (the context), threads, kv, activations;
@@ -195,7 +208,7 @@ class LmquantLM(TemplateLM):
         self._held = []  # if this fails
         self._session.rewind(at)
         total, is_greedy = 0.0, True
-        for batch in self._session.eval_each(inputs[at:]) if scored else ():
+        for batch in self._session.eval_each(inputs[at:]):
             for i in range(max(first - at, 0), len(batch)):
                 target = tokens[at + i + 1]
                 total += _log_probability(batch[i], target)
@@ -210,6 +223,8 @@ class LmquantLM(TemplateLM):
         disable_tqdm: bool = False,
         **_: object,
     ) -> List[Tuple[float, bool]]:
+        for request in requests:
+            _check_request(request)
         answers: Dict[int, Tuple[float, bool]] = {}
         order = sorted(
             range(len(requests)), key=lambda i: requests[i][1] + requests[i][2]

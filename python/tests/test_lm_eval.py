@@ -47,7 +47,7 @@ class LmEval(Case):
     def test_scores_are_those_of_a_session(self):
         asked = []
         for story in self.stories[:5]:
-            for answer in " the", " went home.", story[90:250], "":
+            for answer in " the", " went home.", story[90:250]:
                 # Spaces at its end would be counted as the answer's.
                 asked.append((story[:90].rstrip(), answer))
         found = self.model.loglikelihood(
@@ -62,6 +62,29 @@ class LmEval(Case):
                 total, self.by_hand(given + scored, len(scored)), 9
             )
             self.assertIn(is_greedy, (True, False))
+
+    def test_an_answer_without_tokens_has_no_score(self):
+        # The r is a part of the last token of both.
+        for context, answer in ("They worked together", ""), ("<s>", ""):
+            self.assertStops(
+                lmquant.ArgumentError,
+                "choice '' adds no token to the prompt",
+                self.model.loglikelihood,
+                [request("loglikelihood", "Once", " upon"),
+                 request("loglikelihood", context, answer)],
+                disable_tqdm=True,
+            )
+        error = self.assertStops(
+            lmquant.ArgumentError, "choice 'r' adds no token",
+            self.model.loglikelihood,
+            [request("loglikelihood", "They worked togethe", "r")],
+            disable_tqdm=True,
+        )
+        self.assertIsInstance(error, ValueError)
+        self.assertStops(
+            lmquant.ArgumentError, "nothing predicts choice 'x'",
+            self.model._loglikelihood_tokens, [(("", "x"), [], [5, 6])],
+        )
 
     def test_the_likeliest_answer_is_greedy(self):
         context = self.stories[0][:90].rstrip()
@@ -92,6 +115,15 @@ class LmEval(Case):
         n = len(self.model.tok_encode(long))
         self.assertGreater(n, self.model.max_length)
         self.assertTrue(-3 * n < totals[1] < 0)
+
+    def test_an_empty_text_rolls(self):
+        asked = [request("loglikelihood_rolling", "")]
+        found = self.model.loglikelihood_rolling(asked, disable_tqdm=True)
+        self.assertAlmostEqual(found[0], self.by_hand([1, 1], 1), 9)
+        self.model.tok_encode = lambda string: []  # as without a begin token
+        self.assertEqual(
+            self.model.loglikelihood_rolling(asked, disable_tqdm=True), [0.0]
+        )
 
     def test_generation_stops_where_it_is_told(self):
         context = self.stories[0][:60]
