@@ -78,7 +78,7 @@ def texts(value: Any, what: str) -> List[bytes]:
     return [text(item, "a member of " + what) for item in values]
 
 
-def _fail_unknown(name: str, known: List[str], what: str) -> None:
+def fail_unknown(name: str, known: List[str], what: str) -> None:
     near = difflib.get_close_matches(name, known, 1)
     raise TypeError(
         "%s has no option %r%s"
@@ -107,7 +107,7 @@ def fill(kind: Type[T], given: Mapping[str, Any], what: str) -> T:
     ]
     for name, value in given.items():
         if name not in known:
-            _fail_unknown(name, known, what)
+            fail_unknown(name, known, what)
         if value is None:
             continue
         if types[name] is c_char_p:

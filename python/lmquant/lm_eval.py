@@ -9,6 +9,7 @@ it by themselves, through an entry point.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import math
 import sys
@@ -22,6 +23,7 @@ from lm_eval.models.utils import normalize_gen_kwargs
 from tqdm import tqdm
 
 import lmquant
+from lmquant._options import fail_unknown
 from lmquant._types import OpenOptions, SamplerOptions, SessionOptions
 
 _log = logging.getLogger(__name__)
@@ -43,11 +45,19 @@ _SAMPLING = {
 }
 _HANDLED = {"do_sample", "until", "max_gen_toks"}
 
+# What lm-eval itself gives every model; it means nothing here.
+_IGNORED = {"batch_size", "max_batch_size", "device", "trust_remote_code"}
+
 
 def _log_probability(logits: Any, token: int) -> float:
     row = np.asarray(logits, np.float64)
     most = row.max()
     return float(row[token] - most - math.log(np.exp(row - most).sum()))
+
+
+def _arguments() -> List[str]:
+    """What can be given in --model_args."""
+    return [*inspect.signature(LmquantLM).parameters][:-1]  # without others
 
 
 def _n_common(a: Sequence[int], b: Sequence[int]) -> int:
@@ -94,9 +104,11 @@ class LmquantLM(TemplateLM):
         activations: Optional[str] = None,
         prefix_token_id: Optional[int] = None,
         chat_format: Optional[str] = None,
-        **_: object,  # batch_size, device: what every model is given
+        **others: object,
     ) -> None:
         super().__init__()
+        for name in sorted(set(others) - _IGNORED):
+            fail_unknown(name, _arguments(), "the model lmquant")
         options: OpenOptions = {"rope_theta": rope_theta, "norm_eps": norm_eps}
         if tokenizer is not None:
             options["tokenizer"] = tokenizer

@@ -125,6 +125,27 @@ class LmEval(Case):
             self.model.loglikelihood_rolling(asked, disable_tqdm=True), [0.0]
         )
 
+    def test_arguments_that_are_not_known_are_refused(self):
+        def make(arguments):
+            return adapter.LmquantLM.create_from_arg_string(
+                "path=%s,%s" % (container(), arguments),
+                {"batch_size": 1, "max_batch_size": 8, "device": "cpu"},
+            )
+
+        self.assertEqual(
+            make("max_length=32,trust_remote_code=True").max_length, 32
+        )
+        self.assertStops(
+            TypeError,
+            "has no option 'max_lenght', did you mean 'max_length'",
+            make, "max_lenght=32",
+        )
+        error = self.assertStops(
+            TypeError, "no option 'zz', only path", make, "zz=1"
+        )
+        self.assertNotIn("device", str(error))
+        self.assertNotIn("others", str(error))
+
     def test_generation_stops_where_it_is_told(self):
         context = self.stories[0][:60]
         asked = [
