@@ -214,6 +214,13 @@ class LmquantLM(TemplateLM):
                 "%d tokens are to be scored at once, the context has %d"
                 % (len(scored), self.max_length)
             )
+        if len(context) + len(scored) > self.max_length + 1:
+            utils.warning_once(
+                _log,
+                "prompts are cut from the left where they and what is scored "
+                "are more than the %d tokens of the context",
+                self.max_length,
+            )
         tokens = (context + scored)[-(self.max_length + 1) :]
         inputs, first = tokens[:-1], len(tokens) - 1 - len(scored)
         at = min(_n_common(inputs, self._held), max(first, 0))
@@ -290,7 +297,17 @@ class LmquantLM(TemplateLM):
                 _log.warning("generation argument %s is not known here", name)
         self._held = []
         self._session.rewind()
-        ids = self.tok_encode(context, left_truncate_len=self.max_length - n)
+        ids, room = self.tok_encode(context), self.max_length - n
+        if len(ids) > room:
+            utils.warning_once(
+                _log,
+                "prompts are cut from the left to %d tokens: the context has "
+                "%d, and %d are to be generated",
+                room,
+                self.max_length,
+                n,
+            )
+            ids = ids[-room:]
         made = ""
         with lmquant.Detokenizer(self._tokenizer) as detokenizer:
             for token in self._session.generate(

@@ -125,6 +125,21 @@ class LmEval(Case):
             self.model.loglikelihood_rolling(asked, disable_tqdm=True), [0.0]
         )
 
+    def test_what_is_cut_is_told_once(self):
+        short = adapter.LmquantLM(str(container()), max_length=31)
+        long, name = self.stories[0][:400].rstrip(), adapter.__name__
+        for ask, what, pattern in (
+            (short.loglikelihood, ("loglikelihood", long, " the"),
+             "more than the 31 tokens of the context"),
+            (short.generate_until, ("generate_until", long,
+                                    {"until": [], "max_gen_toks": 4}),
+             "cut from the left to 27 tokens"),
+        ):
+            with self.assertLogs(name, "WARNING") as caught:
+                ask([request(*what)] * 2, disable_tqdm=True)
+            self.assertEqual(len(caught.output), 1)
+            self.assertIn(pattern, caught.output[0])
+
     def test_arguments_that_are_not_known_are_refused(self):
         def make(arguments):
             return adapter.LmquantLM.create_from_arg_string(
