@@ -308,6 +308,9 @@ class LmquantLM(TemplateLM):
                 n,
             )
             ids = ids[-room:]
+        if "repeat_penalty" in sampling:
+            # That of transformers looks back on the whole text.
+            sampling["penalty_window"] = len(ids) + n
         made = ""
         with lmquant.Detokenizer(self._tokenizer) as detokenizer:
             for token in self._session.generate(

@@ -140,6 +140,31 @@ class LmEval(Case):
             self.assertEqual(len(caught.output), 1)
             self.assertIn(pattern, caught.output[0])
 
+    def test_a_penalty_is_for_the_whole_text(self):
+        context = self.stories[0][:250].rstrip()
+        ids = self.model.tok_encode(context)
+        self.assertTrue(80 < len(ids) < 170, len(ids))
+        made = self.model.generate_until(
+            [request("generate_until", context,
+                     {"until": [], "max_gen_toks": 80,
+                      "repetition_penalty": 1.3})],
+            disable_tqdm=True,
+        )[0]
+        # As transformers does it: each token of the text, once.
+        session, more = lmquant.open(container()).session(), []
+        logits = session.eval(ids).copy()
+        for _ in range(80):
+            seen = sorted(set(ids + more))
+            logits[seen] = np.where(
+                logits[seen] > 0, logits[seen] / 1.3, logits[seen] * 1.3
+            )
+            more.append(int(logits.argmax()))
+            if self.model._tokenizer.ends(more[-1]):
+                more.pop()
+                break
+            logits = session.eval(more[-1:]).copy()
+        self.assertEqual(made, self.model._tokenizer.detokenize(more))
+
     def test_arguments_that_are_not_known_are_refused(self):
         def make(arguments):
             return adapter.LmquantLM.create_from_arg_string(
