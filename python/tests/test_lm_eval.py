@@ -252,8 +252,8 @@ class LmEval(Case):
              self.samples(fable), self.samples(container())],
             stdout=subprocess.PIPE, check=True, universal_newlines=True,
         )
-        self.assertIn("217 questions, 212 and 211 answered right", done.stdout)
-        self.assertIn("1 answers changed: 1 lost, 0 gained", done.stdout)
+        self.assertIn("217 questions, 212 and 212 answered right", done.stdout)
+        self.assertIn("2 answers changed: 1 lost, 1 gained", done.stdout)
 
     def test_the_command_is_lm_eval_s(self):
         done = subprocess.run(
