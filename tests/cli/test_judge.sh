@@ -344,7 +344,7 @@ shows '  2 questions with 4 choices; another choice at '
 shows 'less divergence with this tensor, restored to fp32:'
 shows 'what would cure it, measured together:'
 shows ' bits per weight:'
-shows '      convert --set='
+shows '      convert --'
 expect 0 "$lmquant" validate $few "$fable" $three --text a.txt
 shows 'the reference'
 expect 0 "$lmquant" validate -q --json --ctx 32 --max-tokens 60 --text a.txt \
