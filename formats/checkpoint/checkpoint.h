@@ -149,7 +149,9 @@ struct lmq_source {
     const char *bias_key[LMQ_ROLE_COUNT]; /* what says whether matrices have a
                                              bias; "": their kind; NULL:
                                              nothing does */
-    bool has_bias[LMQ_ROLE_COUNT];        /* if it is said: what */
+    bool has_bias[LMQ_ROLE_COUNT];        /* whether they have one by that */
+    bool says_bias[LMQ_ROLE_COUNT];       /* and the key is there; else it is
+                                             what the class has without it */
     uint32_t n_idle_positions; /* rows of the table before position 0 */
     uint32_t n_further_layers; /* behind the model's own: they predict more
                                   tokens, and are left out */

@@ -499,16 +499,27 @@ compare_biases(struct lmq_checkpoint *checkpoint)
         const size_t n = count_biases(checkpoint, key);
         if (source->has_bias[role] == (n > 0))
             continue;
-        if (n > 0)
+        if (n > 0 && !source->says_bias[role])
+            lmq_checkpoint_note(checkpoint,
+                                "the configuration does not say that there "
+                                "are biases (\"%s\"), but there are %zu: "
+                                "they take part",
+                                key, n);
+        else if (n > 0)
             lmq_checkpoint_note(checkpoint,
                                 "the configuration says that there are no "
                                 "biases (\"%s\": false), but there are %zu: "
                                 "they take part",
                                 key, n);
-        else if (*key != '\0')
+        else if (source->says_bias[role])
             lmq_checkpoint_note(checkpoint,
                                 "the configuration says that there are biases "
                                 "(\"%s\": true), but there are none",
+                                key);
+        else if (*key != '\0')
+            lmq_checkpoint_note(checkpoint,
+                                "models of this kind have biases unless "
+                                "\"%s\" is false, but there are none",
                                 key);
         else
             lmq_checkpoint_note(checkpoint,

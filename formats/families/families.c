@@ -211,7 +211,8 @@ static const struct lmq_family families[] = {
             .theta = 10000, .has_layer_types = true,
             .keys = {sizes, head_dim, qwen2_keys},
             .windows = lmq_hf_windows_qwen,
-            .names = LMQ_NAMES_LLAMA, .biases = {.qkv = LMQ_HF_ALWAYS},
+            .names = LMQ_NAMES_LLAMA,
+            .biases = {.qkv = {LMQ_HF_ALWAYS, true}},
             .write = lmq_hf_write_qwen},
      .gguf = {.name = "qwen2", .keys = LLAMA_KEYS,
               .must_biases = LMQ_GGUF_BIAS_QKV}},
@@ -221,7 +222,7 @@ static const struct lmq_family families[] = {
             .theta = 10000, .keys = {sizes, head_dim, qwen2moe_keys},
             .windows = lmq_hf_windows_qwen_experts,
             .finish = lmq_hf_finish_qwen_experts,
-            .names = LMQ_NAMES_LLAMA, .biases = {.qkv = LMQ_HF_ALWAYS},
+            .names = LMQ_NAMES_LLAMA, .biases = {.qkv = {"qkv_bias", true}},
             .write = lmq_hf_write_qwen_experts},
      .gguf = {.name = "qwen2moe",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM,
@@ -381,7 +382,8 @@ static const struct lmq_family families[] = {
             LAYER_EPS(1e-5), .context = 4096, .n_kv_heads = 32,
             .theta = 10000, .partial = 0.25, .qk_norm_key = "qk_layernorm",
             .keys = {sizes}, .begin = lmq_hf_begin_stablelm,
-            .names = LMQ_NAMES_LLAMA, .biases = {.qkv = "use_qkv_bias"},
+            .names = LMQ_NAMES_LLAMA,
+            .biases = {.qkv = {"use_qkv_bias", false}},
             .write = lmq_hf_write_stablelm},
      .gguf = {.name = "stablelm", .keys = GPT_KEYS,
               .finish = lmq_gguf_finish_stablelm, .head = LMQ_GGUF_HEAD_MUST,
@@ -436,7 +438,7 @@ static const struct lmq_family families[] = {
             .source = {.has_rotary_pairs = true},
             LAYER_EPS(1e-5), .context = 8192, .theta = 500000,
             .has_tied_head = true, .qk_norm_key = "use_qk_norm",
-            .keys = {sizes, cohere_keys}},
+            .keys = {sizes, cohere_keys}, BIASES},
      .gguf = {.name = "command-r", .keys = GPT_KEYS | LMQ_GGUF_LOGIT,
               .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_NEVER}},
     {.name = "deepseek2",
@@ -446,7 +448,7 @@ static const struct lmq_family families[] = {
             .keys = {sizes, latent_keys, deepseek2_keys},
             .only = by_softmax,
             .begin = lmq_hf_begin_deepseek,
-            .finish = lmq_hf_finish_deepseek2},
+            .finish = lmq_hf_finish_deepseek2, BIASES},
      .gguf = {.name = "deepseek2",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
                       LMQ_GGUF_ROUTER | LMQ_GGUF_LATENT,
@@ -462,7 +464,7 @@ static const struct lmq_family families[] = {
             .keys = {sizes, latent_keys, deepseek3_keys},
             .only = by_sigmoid,
             .begin = lmq_hf_begin_deepseek,
-            .finish = lmq_hf_finish_deepseek3}},
+            .finish = lmq_hf_finish_deepseek3, BIASES}},
     {.name = "youtu",
      .hf = {.classes = {{"YoutuForCausalLM", "youtu", NULL, false}},
             .source = {.has_rotary_pairs = true},
@@ -470,7 +472,7 @@ static const struct lmq_family families[] = {
             .has_tied_head = true, .keys = {sizes, latent_keys},
             .only = by_sigmoid,
             .begin = lmq_hf_begin_deepseek,
-            .finish = lmq_hf_finish_deepseek3}},
+            .finish = lmq_hf_finish_deepseek3, BIASES}},
     {.name = "smollm3",
      .hf = {.classes = {{"SmolLM3ForCausalLM", "smollm3", NULL, false}},
             RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 4, .theta = 2e6,
@@ -579,24 +581,27 @@ lmq_family_find(const char *architecture)
     return NULL;
 }
 
-const char *
-lmq_family_bias_key(const struct lmq_family *family, enum lmq_role role)
+const struct lmq_hf_bias *
+lmq_family_bias(const struct lmq_family *family, enum lmq_role role)
 {
+    static const struct lmq_hf_bias none = {NULL, false};
     const struct lmq_hf_biases *keys = &family->hf.biases;
 
     switch ((int)role) {
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:
     case LMQ_ROLE_ATTN_V:
-        return keys->qkv;
+    case LMQ_ROLE_ATTN_Q_A:
+    case LMQ_ROLE_ATTN_KV_A:
+        return &keys->qkv;
     case LMQ_ROLE_ATTN_OUT:
-        return keys->out;
+        return &keys->out;
     case LMQ_ROLE_FFN_GATE:
     case LMQ_ROLE_FFN_UP:
     case LMQ_ROLE_FFN_DOWN:
-        return keys->mlp;
+        return &keys->mlp;
     case LMQ_ROLE_HEAD:
-        return keys->head;
+        return &keys->head;
     }
-    return NULL;
+    return &none;
 }

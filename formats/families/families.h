@@ -20,8 +20,8 @@ const struct lmq_family *lmq_family_of_gguf(const char *name, size_t size);
  * none. */
 const struct lmq_family *lmq_family_find(const char *architecture);
 
-/* The key for the biases of a matrix in config.json (family_row.h). */
-const char *lmq_family_bias_key(const struct lmq_family *family,
-                                enum lmq_role role);
+/* What config.json says of the biases of a matrix; the key may be NULL. */
+const struct lmq_hf_bias *lmq_family_bias(const struct lmq_family *family,
+                                          enum lmq_role role);
 
 #endif

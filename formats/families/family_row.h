@@ -52,8 +52,13 @@ struct lmq_hf_class {
  * LMQ_HF_ALWAYS: they always have. */
 #define LMQ_HF_ALWAYS ""
 
+struct lmq_hf_bias {
+    const char *key;
+    bool absent; /* whether they have one then */
+};
+
 struct lmq_hf_biases {
-    const char *qkv, *out, *mlp, *head;
+    struct lmq_hf_bias qkv, out, mlp, head;
 };
 
 #define LMQ_HF_MOST_CLASSES 7

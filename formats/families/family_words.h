@@ -86,10 +86,16 @@ static const struct lmq_hf_only by_sigmoid[] = {
 #define TEXT_OF(name, type) {name, type, "text_config", false}
 #define TEXT_OF_OR_FLAT(name, type) {name, type, "text_config", true}
 
-#define BIASES .biases = {.qkv = "attention_bias", .out = "attention_bias"}
+#define BIASES                                                                \
+    .biases = {.qkv = {"attention_bias", false},                              \
+               .out = {"attention_bias", false}}
 #define MLP_BIASES                                                            \
-    .biases = {.qkv = "attention_bias", .out = "attention_bias",              \
-               .mlp = "mlp_bias"}
+    .biases = {.qkv = {"attention_bias", false},                              \
+               .out = {"attention_bias", false},                              \
+               .mlp = {"mlp_bias", false}}
+#define ALL_BIASES(key, absent)                                               \
+    .biases = {.qkv = {key, absent}, .out = {key, absent},                    \
+               .mlp = {key, absent}}
 
 #define LLAMA_KEYS (LMQ_GGUF_RMS | LMQ_GGUF_ROPE)
 #define DELTA_KEYS (LLAMA_KEYS | LMQ_GGUF_DELTA | LMQ_GGUF_FURTHER)

@@ -410,23 +410,25 @@ check_counts(struct lmq_hf_config *config)
         }
 }
 
-/* What is said of biases; which there are, is seen by the tensors. */
+/* What is said of biases, or what the class has if nothing is; which there are,
+ * is seen by the tensors. */
 static void
 read_biases(const struct lmq_hf_config *config)
 {
     struct lmq_source *source = config->source;
 
     for (size_t role = 0; role < LMQ_ROLE_COUNT; role++) {
-        const char *key =
-            lmq_family_bias_key(config->family, (enum lmq_role)role);
-        if (key == NULL)
+        const struct lmq_hf_bias *bias =
+            lmq_family_bias(config->family, (enum lmq_role)role);
+        if (bias->key == NULL)
             continue;
-        const bool is_always = strcmp(key, LMQ_HF_ALWAYS) == 0;
-        const json_t *says = json_object_get(config->json, key);
-        if (!is_always && !json_is_boolean(says))
+        const json_t *says = json_object_get(config->json, bias->key);
+        if (lmq_hf_has(config->json, bias->key) && !json_is_boolean(says))
             continue;
-        source->bias_key[role] = key;
-        source->has_bias[role] = is_always || json_is_true(says);
+        source->bias_key[role] = bias->key;
+        source->says_bias[role] = json_is_boolean(says);
+        source->has_bias[role] =
+            json_is_boolean(says) ? json_is_true(says) : bias->absent;
     }
 }
 

@@ -143,6 +143,10 @@ sed 's/"attention_bias": true/"attention_bias": false/' denied/config.json \
 mv config.json denied
 expect 0 "$lmquant" inspect denied
 noted '"attention_bias": false), but there are 12'
+sed 's/"attention_bias": false, *//' denied/config.json > config.json
+mv config.json denied
+expect 0 "$lmquant" inspect denied
+noted 'not say that there are biases ("attention_bias"), but there are 12'
 mkdir bare
 cp model/config.json model/model.safetensors bare
 expect 0 "$lmquant" convert bare bare.lmq

@@ -117,7 +117,7 @@ set_biases(const struct lmq_family *family,
     };
 
     for (size_t i = 0; i < COUNT_OF(matrices); i++) {
-        const char *key = lmq_family_bias_key(family, matrices[i]);
+        const char *key = lmq_family_bias(family, matrices[i])->key;
         size_t n = count_biases(checkpoint, matrices[i]);
         bool has = n > 0;
         bool is_named = key != NULL && *key != '\0';

@@ -1,0 +1,95 @@
+/*
+ * test_hf_keys.c - keys of config.json that say nothing, too little or the same
+ * thing twice: what the library's classes make of them.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/hf/hf_config.h"
+#include "tests/build/suite.h"
+#include "tests/formats/hf_models.h"
+
+/* ---- Biases ---- */
+
+/* What is said of the biases of a matrix, or what the class has. */
+static void
+assert_bias(const struct model *m, enum lmq_role role, const char *key,
+            bool says, bool has)
+{
+    ck_assert_ptr_nonnull(m->source.bias_key[role]);
+    ck_assert_str_eq(m->source.bias_key[role], key);
+    ck_assert_int_eq(m->source.says_bias[role], says);
+    ck_assert_int_eq(m->source.has_bias[role], has);
+}
+
+START_TEST(every_class_has_its_key_for_biases)
+{
+    static const struct {
+        const char *class_name, *key;
+        enum lmq_role role;
+        bool absent;
+    } cases[] = {
+        {"LlamaForCausalLM", "attention_bias", LMQ_ROLE_ATTN_Q, false},
+        {"LlamaForCausalLM", "mlp_bias", LMQ_ROLE_FFN_UP, false},
+        {"Qwen2MoeForCausalLM", "qkv_bias", LMQ_ROLE_ATTN_Q, true},
+        {"Starcoder2ForCausalLM", "use_bias", LMQ_ROLE_FFN_DOWN, true},
+        {"GPTNeoXForCausalLM", "attention_bias", LMQ_ROLE_ATTN_OUT, true},
+        {"GlmForCausalLM", "attention_bias", LMQ_ROLE_ATTN_V, true},
+        {"Glm4ForCausalLM", "attention_bias", LMQ_ROLE_ATTN_V, true},
+        {"Glm4MoeForCausalLM", "attention_bias", LMQ_ROLE_ATTN_K, false},
+        {"CohereForCausalLM", "attention_bias", LMQ_ROLE_ATTN_OUT, false},
+        {"Cohere2ForCausalLM", "attention_bias", LMQ_ROLE_ATTN_OUT, false},
+        {"GptOssForCausalLM", "attention_bias", LMQ_ROLE_ATTN_OUT, true},
+        {"GraniteMoeForCausalLM", "attention_bias", LMQ_ROLE_ATTN_Q, false},
+        {"HunYuanDenseV1ForCausalLM", "attention_bias", LMQ_ROLE_ATTN_Q,
+         false},
+        {"Ernie4_5ForCausalLM", "use_bias", LMQ_ROLE_FFN_GATE, false},
+        {"Ernie4_5_MoeForCausalLM", "use_bias", LMQ_ROLE_ATTN_Q, false},
+        {"DeepseekV3ForCausalLM", "attention_bias", LMQ_ROLE_ATTN_Q_A, false},
+        {"DeepseekV3ForCausalLM", "attention_bias", LMQ_ROLE_ATTN_KV_A,
+         false},
+        {"HeliumForCausalLM", "mlp_bias", LMQ_ROLE_FFN_UP, false},
+        {"SeedOssForCausalLM", "attention_bias", LMQ_ROLE_ATTN_Q, true},
+        {"SeedOssForCausalLM", "attention_out_bias", LMQ_ROLE_ATTN_OUT,
+         false},
+    };
+    char more[64];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_bias(read_small(cases[i].class_name, ""), cases[i].role,
+                    cases[i].key, false, cases[i].absent);
+        snprintf(more, sizeof(more), "'%s':false", cases[i].key);
+        assert_bias(read_small(cases[i].class_name, more), cases[i].role,
+                    cases[i].key, true, false);
+        snprintf(more, sizeof(more), "'%s':true", cases[i].key);
+        assert_bias(read_small(cases[i].class_name, more), cases[i].role,
+                    cases[i].key, true, true);
+    }
+}
+END_TEST
+
+/* Matrices without a key, and those that always have some. */
+START_TEST(biases_of_which_nothing_can_be_said)
+{
+    struct model *m = read_small("GPTNeoXForCausalLM", "");
+
+    ck_assert_ptr_null(m->source.bias_key[LMQ_ROLE_FFN_UP]);
+    m = read_small("HeliumForCausalLM", "");
+    ck_assert_ptr_null(m->source.bias_key[LMQ_ROLE_ATTN_OUT]);
+    m = read_small("Qwen2ForCausalLM", "'attention_bias':false");
+    assert_bias(m, LMQ_ROLE_ATTN_Q, "", false, true);
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        every_class_has_its_key_for_biases,
+        biases_of_which_nothing_can_be_said,
+    };
+
+    return RUN_SUITE("hf_keys", tests);
+}
