@@ -38,8 +38,8 @@ static const struct lmq_hf_key gptoss_keys[] = {
     KEY("intermediate_size", expert_dim, 0),
     KEY("num_local_experts", n_experts, 128),
     KEY("num_experts", n_experts, ALIAS),
-    KEY("experts_per_token", n_experts_used, ALIAS),
-    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("experts_per_token", n_experts_used, 4),
+    KEY("num_experts_per_tok", n_experts_used, KEEP),
     KEY("swiglu_alpha", activation_slope, 1.702),
     KEY("swiglu_limit", glu_limit, 7),
     END,
@@ -125,10 +125,10 @@ static const struct lmq_hf_only hunyuan_only[] = {
 
 static const struct lmq_hf_key ernie_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
-    KEY("num_experts", n_experts, ALIAS),
     KEY("moe_num_experts", n_experts, 64),
-    KEY("num_experts_per_tok", n_experts_used, ALIAS),
+    KEY("num_experts", n_experts, ALIAS),
     KEY("moe_k", n_experts_used, 6),
+    KEY("num_experts_per_tok", n_experts_used, ALIAS),
     KEY("moe_intermediate_size", expert_dim, 1536),
     END,
 };

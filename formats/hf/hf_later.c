@@ -224,7 +224,8 @@ lmq_hf_begin_hunyuan(struct lmq_hf_config *config)
 }
 
 /* Its experts and what they share are as wide as its feed-forwards would be,
- * for each layer; older files name these widths. */
+ * for each layer; older files name these widths. The library has other names
+ * for the numbers of experts, which count more. */
 void
 lmq_hf_begin_hunyuan_experts(struct lmq_hf_config *config)
 {
@@ -233,7 +234,11 @@ lmq_hf_begin_hunyuan_experts(struct lmq_hf_config *config)
 
     lmq_hf_begin_hunyuan(config);
     h->n_experts = read_count_of_layers(config, "num_experts", 1);
+    h->n_experts =
+        read_count_of_layers(config, "num_local_experts", h->n_experts);
     h->n_experts_used = read_count_of_layers(config, "moe_topk", 1);
+    h->n_experts_used = read_count_of_layers(config, "num_experts_per_tok",
+                                             h->n_experts_used);
     h->expert_dim =
         read_count_of_layers(config, "moe_intermediate_size", h->hidden_dim);
     n_shared = read_count_of_layers(config, "num_shared_expert", 1);

@@ -83,12 +83,63 @@ START_TEST(biases_of_which_nothing_can_be_said)
 }
 END_TEST
 
+/* ---- Two names for one thing ---- */
+
+START_TEST(other_names_of_experts_count_more)
+{
+    static const struct {
+        const char *class_name, *keys;
+        uint32_t n, n_used;
+    } cases[] = {
+        {"Ernie4_5_MoeForCausalLM", "'moe_num_experts':8,'moe_k':2", 8, 2},
+        {"Ernie4_5_MoeForCausalLM", "'num_experts':8", 8, 6},
+        {"Ernie4_5_MoeForCausalLM",
+         "'moe_num_experts':16,'num_experts':8,'moe_k':2,"
+         "'num_experts_per_tok':3",
+         8, 3},
+        {"HunYuanMoEV1ForCausalLM", "'num_experts':8,'moe_topk':[2,2]", 8, 2},
+        {"HunYuanMoEV1ForCausalLM",
+         "'num_experts':16,'num_local_experts':8,'moe_topk':2,"
+         "'num_experts_per_tok':3",
+         8, 3},
+        {"HunYuanMoEV1ForCausalLM",
+         "'num_local_experts':8,'num_experts_per_tok':3", 8, 3},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model *m = read_small(cases[i].class_name, cases[i].keys);
+        ck_assert_msg(m->h.n_experts == cases[i].n, "%s", cases[i].keys);
+        ck_assert_msg(m->h.n_experts_used == cases[i].n_used, "%s",
+                      cases[i].keys);
+    }
+}
+END_TEST
+
+/* What its makers' files have is only their name for it. */
+START_TEST(gpt_oss_has_two_names_for_the_experts_of_a_token)
+{
+    ck_assert_uint_eq(
+        read_small("GptOssForCausalLM", "'experts_per_token':2")
+            ->h.n_experts_used,
+        2);
+    ck_assert_uint_eq(
+        read_small("GptOssForCausalLM",
+                   "'experts_per_token':2,'num_experts_per_tok':3")
+            ->h.n_experts_used,
+        3);
+    ck_assert_uint_eq(
+        read_small("GptOssForCausalLM", "")->h.n_experts_used, 4);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {
         every_class_has_its_key_for_biases,
         biases_of_which_nothing_can_be_said,
+        other_names_of_experts_count_more,
+        gpt_oss_has_two_names_for_the_experts_of_a_token,
     };
 
     return RUN_SUITE("hf_keys", tests);
