@@ -75,6 +75,12 @@ static const struct lmq_hf_only by_sigmoid[] = {
     END_ONLY,
 };
 
+/* The library does not look at it in classes that never had it. */
+static const struct lmq_hf_only no_scaling[] = {
+    {"rope_scaling", NULL, (double)NAN},
+    END_ONLY,
+};
+
 /* ---- Rows ---- */
 
 #define RMS_EPS(value) .eps_key = "rms_norm_eps", .eps = (value)

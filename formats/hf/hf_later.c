@@ -178,12 +178,9 @@ void
 lmq_hf_finish_ministral3(struct lmq_hf_config *config)
 {
     static const char key[] = "llama_4_scaling_beta";
-    const json_t *rope =
-        lmq_hf_object(config, config->json, "rope_parameters");
+    const json_t *rope = lmq_hf_rope_object(config);
     struct lmq_hparams *h = config->hparams;
 
-    if (rope == NULL)
-        rope = lmq_hf_object(config, config->json, "rope_scaling");
     h->score_growth = lmq_hf_real(config, rope, key, 0);
     h->score_growth_period = lmq_hf_count(
         config, rope, "original_max_position_embeddings", h->context);
@@ -198,19 +195,6 @@ lmq_hf_finish_mistral4(struct lmq_hf_config *config)
     lmq_hf_finish_latent(config, 0, 1);
     config->hparams->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
     lmq_hf_finish_ministral3(config);
-}
-
-/* ---- Apertus ---- */
-
-/* The library scales where nothing is said, older ones did not; all files say
- * it. */
-void
-lmq_hf_begin_apertus(struct lmq_hf_config *config)
-{
-    if (lmq_hf_object(config, config->json, "rope_parameters") == NULL &&
-        lmq_hf_object(config, config->json, "rope_scaling") == NULL)
-        lmq_hparams_refuse(config->hparams,
-                           "an Apertus without 'rope_parameters'");
 }
 
 /* ---- Hunyuan ---- */
@@ -330,16 +314,6 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
 }
 
 /* ---- CWM: Llama with windows ---- */
-
-/* The library scales where nothing is said; all files say it. */
-void
-lmq_hf_begin_cwm(struct lmq_hf_config *config)
-{
-    if (lmq_hf_object(config, config->json, "rope_parameters") == NULL &&
-        lmq_hf_object(config, config->json, "rope_scaling") == NULL)
-        lmq_hparams_refuse(config->hparams,
-                           "a CWM without 'rope_parameters'");
-}
 
 /* The first of each four layers sees everything. */
 void

@@ -112,6 +112,10 @@ void lmq_hf_put_null(json_t **config, const char *key);
 
 /* ---- Rotary positions (hf_rope.c) ---- */
 
+/* "rope_parameters", or "rope_scaling" as older files call it, which counts
+ * where both are there; NULL without either. */
+const json_t *lmq_hf_rope_object(struct lmq_hf_config *config);
+
 /* Base, dimensions and scaling. A kind of scaling that has no name there is
  * left out. */
 void lmq_hf_read_rope(struct lmq_hf_config *config);

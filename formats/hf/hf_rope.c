@@ -2,8 +2,9 @@
  * hf_rope.c - rotary positions in config.json: base, dimensions, scaling.
  *
  * Two forms: older files have "rope_theta" and "rope_scaling", newer ones keep
- * both in "rope_parameters", by kind of layer where layers differ. A key that
- * nothing here understands makes the model one that cannot run.
+ * both in "rope_parameters", by kind of layer where layers differ. To the
+ * library they are one object, which may have all. A key that nothing here
+ * understands makes the model one that cannot run.
  */
 #include "config.h"
 
@@ -62,15 +63,15 @@ of_kind(struct lmq_hf_config *config, const json_t *parameters,
                                   : parameters;
 }
 
-static const json_t *
-find_scaling(struct lmq_hf_config *config, const char *kind)
+const json_t *
+lmq_hf_rope_object(struct lmq_hf_config *config)
 {
     const json_t *parameters =
         lmq_hf_object(config, config->json, "rope_parameters");
     const json_t *scaling =
         lmq_hf_object(config, config->json, "rope_scaling");
 
-    return of_kind(config, scaling == NULL ? parameters : scaling, kind);
+    return json_object_size(scaling) > 0 ? scaling : parameters;
 }
 
 /* "type" is the older name, of which some files still have both. */
@@ -438,20 +439,19 @@ read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
 /* Layers with a window turn by a base of their own, whole and without scaling.
  * With nothing said about bases theirs is the class's. */
 static void
-read_local(struct lmq_hf_config *config)
+read_local(struct lmq_hf_config *config, const json_t *rope)
 {
-    const json_t *parameters =
-        lmq_hf_object(config, config->json, "rope_parameters");
-    const json_t *local = of_kind(config, parameters, "sliding_attention");
+    bool is_nested = is_by_kind(rope);
+    const json_t *local =
+        is_nested ? of_kind(config, rope, "sliding_attention") : NULL;
     const struct lmq_hf_form *form = &config->family->hf;
     struct lmq_hparams *h = config->hparams;
     double theta = form->local_theta, part;
-    bool is_said = parameters != NULL || lmq_hf_has(config->json, "rope_theta");
+    bool is_said = is_nested || lmq_hf_has(rope, "rope_theta") ||
+                   lmq_hf_has(config->json, "rope_theta");
 
     if (form->local_key != NULL)
         theta = lmq_hf_real(config, config->json, form->local_key, theta);
-    if (local == parameters)
-        local = NULL; /* the same for all, but those with a window */
     if (form->local_key == NULL && local == NULL && is_said &&
         (theta < h->rope_theta || theta > h->rope_theta))
         lmq_hparams_refuse(h, "a 'rope_theta' of %g, which versions of the "
@@ -469,6 +469,31 @@ read_local(struct lmq_hf_config *config)
     h->rope_local_theta = lmq_hf_real(config, local, "rope_theta", theta);
 }
 
+/* Where kinds of layers differ the library has "rope_parameters" by kind, and
+ * older files "rope_scaling" for one of them; another form would mean something
+ * else to it, or nothing. */
+static void
+check_form(struct lmq_hf_config *config, const json_t *rope)
+{
+    const struct lmq_hf_form *form = &config->family->hf;
+    const json_t *parameters = json_object_get(config->json, "rope_parameters");
+    const json_t *scaling = json_object_get(config->json, "rope_scaling");
+    struct lmq_hparams *h = config->hparams;
+
+    if (form->turns_unsaid && rope == NULL)
+        lmq_hparams_refuse(h, "a model of this kind without "
+                              "'rope_parameters'");
+    if (is_by_kind(scaling) ||
+        (form->local_theta <= 0 && is_by_kind(parameters)))
+        lmq_hparams_refuse(h, "rotary positions by kind of layer");
+    if (form->local_theta <= 0 || json_object_size(parameters) == 0)
+        return;
+    if (json_object_size(scaling) > 0)
+        lmq_hparams_refuse(h, "'rope_scaling' beside 'rope_parameters'");
+    else if (!is_by_kind(parameters))
+        lmq_hparams_refuse(h, "'rope_parameters' without kinds of layers");
+}
+
 /* Base, part of the head and scaling, for layers that see everything; then
  * what differs in layers with a window. */
 void
@@ -476,23 +501,20 @@ lmq_hf_read_rope(struct lmq_hf_config *config)
 {
     const struct lmq_family *family = config->family;
     struct lmq_hparams *h = config->hparams;
-    const json_t *parameters = of_kind(
-        config, lmq_hf_object(config, config->json, "rope_parameters"),
-        "full_attention");
+    const json_t *rope = lmq_hf_rope_object(config);
+    const json_t *full = of_kind(config, rope, "full_attention");
 
+    check_form(config, rope);
     h->rope_theta =
         lmq_hf_real(config, config->json, "rope_theta", family->hf.theta);
     if (family->hf.theta_key != NULL)
         h->rope_theta = lmq_hf_real(config, config->json, family->hf.theta_key,
                                     h->rope_theta);
-    h->rope_theta =
-        lmq_hf_real(config, parameters, "rope_theta", h->rope_theta);
-    read_dimensions(config, parameters);
-    read_scaling(config, find_scaling(config, "full_attention"));
+    h->rope_theta = lmq_hf_real(config, full, "rope_theta", h->rope_theta);
+    read_dimensions(config, full);
+    read_scaling(config, full);
     if (family->hf.local_theta > 0)
-        read_local(config);
-    else if (is_by_kind(json_object_get(config->json, "rope_parameters")))
-        lmq_hparams_refuse(h, "rotary positions by kind of layer");
+        read_local(config, rope);
 }
 
 /* In the older form, which newer versions of the library read too. */
@@ -522,7 +544,8 @@ lmq_hf_write_rope(const struct lmq_family *family, const struct lmq_hparams *h,
 double
 lmq_hf_yarn_score_scale(struct lmq_hf_config *config)
 {
-    const json_t *scaling = find_scaling(config, "full_attention");
+    const json_t *scaling =
+        of_kind(config, lmq_hf_rope_object(config), "full_attention");
     double scale = lmq_hf_real(config, scaling, "mscale_all_dim", 0);
 
     if (!(scale > 0) ||

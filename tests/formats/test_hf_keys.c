@@ -132,6 +132,101 @@ START_TEST(gpt_oss_has_two_names_for_the_experts_of_a_token)
 }
 END_TEST
 
+/* ---- Rotary positions ---- */
+
+#define UNSAID "a model of this kind without 'rope_parameters'"
+
+START_TEST(classes_that_scale_unsaid_are_refused)
+{
+    static const char *const names[] = {
+        "ApertusForCausalLM",    "CwmForCausalLM",     "GptOssForCausalLM",
+        "Ministral3ForCausalLM", "Mistral4ForCausalLM",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_unsupported(names[i], "'rope_theta':1000", UNSAID);
+        assert_unsupported(names[i], "'rope_scaling':null", UNSAID);
+        ck_assert_str_ne(
+            read_small(names[i], "'rope_scaling':{'type':'default'}")
+                ->h.unsupported,
+            UNSAID);
+        ck_assert_str_ne(
+            read_small(names[i], "'rope_parameters':{'rope_theta':1000}")
+                ->h.unsupported,
+            UNSAID);
+    }
+    assert_unsupported("Gemma4ForCausalLM", "'rope_theta':1000", UNSAID);
+    assert_unsupported("Gemma4ForCausalLM",
+                       "'rope_parameters':{'full_attention':{'rope_theta':"
+                       "1e6},'sliding_attention':{'rope_theta':1e4}},"
+                       "'rope_scaling':{'type':'linear','factor':2}",
+                       "'rope_scaling' beside 'rope_parameters'");
+    assert_unsupported("MellumForCausalLM",
+                       "'rope_scaling':{'type':'linear','factor':2}",
+                       "'rope_scaling'");
+}
+END_TEST
+
+START_TEST(scaling_may_hold_all_that_newer_files_have)
+{
+    struct model *m = read_small("LlamaForCausalLM",
+                                 "'rope_theta':1000,'rope_scaling':{"
+                                 "'type':'linear','factor':4,"
+                                 "'rope_theta':50}");
+
+    ck_assert_double_eq(m->h.rope_theta, 50);
+    m = read_small("LlamaForCausalLM",
+                   "'rope_theta':1000,'rope_scaling':{'type':'linear',"
+                   "'factor':4},'rope_parameters':{'rope_type':'linear',"
+                   "'factor':2,'rope_theta':77}");
+    ck_assert_double_eq(m->h.rope_theta, 1000);
+    ck_assert_double_eq(m->h.rope_factor, 4);
+    m = read_small("LlamaForCausalLM",
+                   "'rope_scaling':{},'rope_parameters':{'rope_type':"
+                   "'linear','factor':2,'rope_theta':77}");
+    ck_assert_double_eq(m->h.rope_theta, 77);
+    ck_assert_double_eq(m->h.rope_factor, 2);
+    m = read_small("PhiForCausalLM",
+                   "'partial_rotary_factor':0.5,'rope_scaling':{'type':"
+                   "'linear','factor':4,'partial_rotary_factor':0.25}");
+    ck_assert_uint_eq(m->h.rotary_dim, 4);
+    assert_unsupported("LlamaForCausalLM",
+                       "'rope_scaling':{'full_attention':{'type':'linear',"
+                       "'factor':4}}",
+                       "rotary positions by kind of layer");
+}
+END_TEST
+
+/* The library fills up "rope_parameters" by kinds of layers, and leaves what
+ * else it holds alone. */
+START_TEST(kinds_of_layers_have_one_form)
+{
+    struct model *m = read_small("Gemma3ForCausalLM",
+                                 "'rope_local_base_freq':70,'rope_scaling':{"
+                                 "'rope_type':'linear','factor':4,"
+                                 "'rope_theta':50}");
+
+    ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_double_eq(m->h.rope_theta, 50);
+    ck_assert_double_eq(m->h.rope_local_theta, 70);
+    assert_unsupported("Gemma3ForCausalLM",
+                       "'rope_parameters':{'rope_type':'linear','factor':4}",
+                       "'rope_parameters' without kinds of layers");
+    assert_unsupported("Olmo3ForCausalLM",
+                       "'rope_parameters':{'rope_type':'linear','factor':4}",
+                       "'rope_parameters' without kinds of layers");
+    assert_unsupported("Gemma3ForCausalLM",
+                       "'rope_parameters':{'full_attention':{'rope_theta':"
+                       "50}},'rope_scaling':{'type':'linear','factor':4}",
+                       "'rope_scaling' beside 'rope_parameters'");
+    assert_unsupported("Olmo3ForCausalLM",
+                       "'rope_scaling':{'type':'linear','factor':4,"
+                       "'rope_theta':50}",
+                       "a 'rope_theta' of 50, which versions of the library "
+                       "take differently");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -140,6 +235,9 @@ main(void)
         biases_of_which_nothing_can_be_said,
         other_names_of_experts_count_more,
         gpt_oss_has_two_names_for_the_experts_of_a_token,
+        classes_that_scale_unsaid_are_refused,
+        scaling_may_hold_all_that_newer_files_have,
+        kinds_of_layers_have_one_form,
     };
 
     return RUN_SUITE("hf_keys", tests);

@@ -320,7 +320,7 @@ START_TEST(apertus_has_learned_its_activation)
     ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_LLAMA3);
     m = read_small("ApertusForCausalLM", "'rope_theta':12000000.0");
     ck_assert_str_eq(m->h.unsupported,
-                     "an Apertus without 'rope_parameters'");
+                     "a model of this kind without 'rope_parameters'");
 }
 END_TEST
 
@@ -419,7 +419,7 @@ START_TEST(a_cwm_says_how_it_turns)
 
     ck_assert_str_eq(m->h.unsupported, "");
     assert_unsupported("CwmForCausalLM", "'rope_scaling':null",
-                       "a CWM without 'rope_parameters'");
+                       "a model of this kind without 'rope_parameters'");
     assert_layers(&m->h, LMQ_LAYER_FULL, "x...x...");
     ck_assert_uint_eq(m->h.sliding_window, 8192);
 }
