@@ -85,20 +85,37 @@ kind_of_scaling(struct lmq_hf_config *config, const json_t *scaling)
 
 /* ---- Kinds of scaling ---- */
 
-/* The context before scaling. Phi 3 has it beside the scaling; who says
- * nothing means the one that the model has. */
+static const char context_key[] = "original_max_position_embeddings";
+
+/* The context before scaling. Phi 3 has it beside the scaling, or in its class;
+ * of two that differ newer versions of the library take that one. */
+static uint32_t
+original_context(struct lmq_hf_config *config, const json_t *scaling,
+                 uint32_t absent)
+{
+    uint32_t usual = config->family->hf.original_context;
+    uint32_t beside = lmq_hf_count(config, config->json, context_key,
+                                   usual == 0 ? absent : usual);
+    uint32_t inside = lmq_hf_count(config, scaling, context_key, beside);
+
+    if (inside != beside &&
+        (usual > 0 || lmq_hf_has(config->json, context_key)))
+        lmq_hparams_refuse(config->hparams,
+                           "an '%s' of %u in rotary scaling and %u beside it, "
+                           "which versions of the library take differently",
+                           context_key, inside, beside);
+    return inside;
+}
+
+/* Who says nothing means the one that the model has. */
 static void
 read_context(struct lmq_hf_config *config, const json_t *scaling)
 {
-    static const char key[] = "original_max_position_embeddings";
     struct lmq_hparams *h = config->hparams;
-    uint32_t usual = config->family->hf.original_context;
-    uint32_t beside = lmq_hf_count(config, config->json, key,
-                                   usual == 0 ? h->context : usual);
 
-    h->rope_context = lmq_hf_count(config, scaling, key, beside);
+    h->rope_context = original_context(config, scaling, h->context);
     if (h->rope_context == 0)
-        lmq_hf_fail(config, "'%s' in the configuration is 0", key);
+        lmq_hf_fail(config, "'%s' in the configuration is 0", context_key);
 }
 
 /* No kind of scaling has a default for it. */
@@ -121,8 +138,7 @@ read_llama3(struct lmq_hf_config *config, const json_t *scaling)
     read_factor(config, scaling);
     h->rope_low_factor = lmq_hf_real(config, scaling, "low_freq_factor", 0);
     h->rope_high_factor = lmq_hf_real(config, scaling, "high_freq_factor", 0);
-    h->rope_context = lmq_hf_count(config, scaling,
-                                   "original_max_position_embeddings", 0);
+    h->rope_context = original_context(config, scaling, 0);
     if (h->rope_context == 0 || !(h->rope_low_factor > 0) ||
         !(h->rope_high_factor >= h->rope_low_factor))
         lmq_hf_fail(config, "the 'llama3' rotary scaling lacks a sensible "

@@ -227,6 +227,68 @@ START_TEST(kinds_of_layers_have_one_form)
 }
 END_TEST
 
+#define YARN "'rope_scaling':{'type':'yarn','factor':4"
+#define LLAMA3                                                                \
+    "'rope_scaling':{'type':'llama3','factor':8,'low_freq_factor':1,"         \
+    "'high_freq_factor':4"
+#define CONTEXT "'original_max_position_embeddings':"
+#define DIFFERS(inside, beside)                                               \
+    "an 'original_max_position_embeddings' of " #inside                       \
+    " in rotary scaling and " #beside                                         \
+    " beside it, which versions of the library take differently"
+
+START_TEST(two_contexts_before_scaling_agree)
+{
+    static const char *const scalings[] = {YARN, LLAMA3};
+    char more[256];
+
+    for (size_t i = 0; i < sizeof(scalings) / sizeof(scalings[0]); i++) {
+        snprintf(more, sizeof(more), "%s," CONTEXT "32}," CONTEXT "16",
+                 scalings[i]);
+        assert_unsupported("LlamaForCausalLM", more, DIFFERS(32, 16));
+        snprintf(more, sizeof(more), "%s," CONTEXT "32}," CONTEXT "32",
+                 scalings[i]);
+        assert_unsupported("LlamaForCausalLM", more, "");
+        snprintf(more, sizeof(more), "%s}," CONTEXT "32", scalings[i]);
+        assert_unsupported("LlamaForCausalLM", more, "");
+        ck_assert_uint_eq(read_small("LlamaForCausalLM", more)->h.rope_context,
+                          32);
+    }
+    assert_wrong("LlamaForCausalLM", LLAMA3 "}", "low_freq_factor");
+    /* Phi 3's class has one, which counts without a key, too. */
+    assert_unsupported("Phi3ForCausalLM",
+                       "'rope_scaling':{'type':'longrope','short_factor':"
+                       "[1,1,1,1,1,1,1,1],'long_factor':[2,2,2,2,2,2,2,2],"
+                       CONTEXT "32}",
+                       DIFFERS(32, 4096));
+}
+END_TEST
+
+START_TEST(a_part_and_a_number_of_dimensions_agree)
+{
+    struct model *m = read_small("MiniMaxM2ForCausalLM",
+                                 "'head_dim':16,'rotary_dim':8,"
+                                 "'rope_parameters':{'rope_type':'default',"
+                                 "'partial_rotary_factor':0.5}");
+
+    ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_uint_eq(m->h.rotary_dim, 8);
+    assert_unsupported("MiniMaxM2ForCausalLM",
+                       "'head_dim':16,'rotary_dim':8,'rope_parameters':{"
+                       "'rope_type':'default','partial_rotary_factor':0.25}",
+                       "a 'rotary_dim' of 8 beside a 'partial_rotary_factor' "
+                       "of 0.25");
+    assert_unsupported("MiniMaxM2ForCausalLM",
+                       "'head_dim':16,'rotary_dim':8,"
+                       "'partial_rotary_factor':1",
+                       "a 'rotary_dim' of 8 beside a 'partial_rotary_factor' "
+                       "of 1");
+    m = read_small("MiniMaxM2ForCausalLM",
+                   "'head_dim':16,'partial_rotary_factor':0.25");
+    ck_assert_uint_eq(m->h.rotary_dim, 4);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -238,6 +300,8 @@ main(void)
         classes_that_scale_unsaid_are_refused,
         scaling_may_hold_all_that_newer_files_have,
         kinds_of_layers_have_one_form,
+        two_contexts_before_scaling_agree,
+        a_part_and_a_number_of_dimensions_agree,
     };
 
     return RUN_SUITE("hf_keys", tests);
