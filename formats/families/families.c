@@ -293,7 +293,7 @@ static const struct lmq_family families[] = {
      .hf = {.classes = {{"GemmaForCausalLM", "gemma", NULL, false}},
             .source = {.norms_less_one = true},
             RMS_EPS(1e-6), .context = 8192, .n_kv_heads = 16,
-            .head_dim = 256, .theta = 10000, GELU_KEY, .has_tied_head = true,
+            .head_dim = 256, .theta = 10000, .has_tied_head = true,
             .keys = {sizes, head_dim}, .finish = lmq_hf_finish_gemma,
             .names = LMQ_NAMES_LLAMA, BIASES},
      .gguf = {.name = "gemma", .keys = LLAMA_KEYS,

@@ -173,10 +173,20 @@ lmq_hf_write_qwen_experts(const struct lmq_hparams *h, json_t **config)
 
 /* ---- Gemma ---- */
 
-/* Its first configurations say "hidden_act": "gelu", which the library does
- * not look at: the models want the other one. */
+/* Its first configurations say "gelu" and mean the other one, as newer versions
+ * of the library know. "hidden_activation" is not looked at. */
+void
+lmq_hf_finish_gemma(struct lmq_hf_config *config)
+{
+    if (strcmp(lmq_hf_text(config, config->json, "hidden_act", ""), "gelu") ==
+        0)
+        config->hparams->activation = LMQ_ACTIVATION_GELU_TANH;
+    config->hparams->embedding_scale = sqrt((double)config->hparams->dim);
+}
+
+/* Here it is "hidden_activation" that counts. */
 static void
-read_gemma_activation(struct lmq_hf_config *config)
+check_old_activation(struct lmq_hf_config *config)
 {
     const char *old = lmq_hf_text(config, config->json, "hidden_act", "gelu");
 
@@ -186,19 +196,13 @@ read_gemma_activation(struct lmq_hf_config *config)
 }
 
 void
-lmq_hf_finish_gemma(struct lmq_hf_config *config)
-{
-    read_gemma_activation(config);
-    config->hparams->embedding_scale = sqrt((double)config->hparams->dim);
-}
-
-void
 lmq_hf_finish_later_gemma(struct lmq_hf_config *config)
 {
     static const char key[] = "query_pre_attn_scalar";
     double scalar = lmq_hf_real(config, config->json, key, 256);
 
-    lmq_hf_finish_gemma(config);
+    check_old_activation(config);
+    config->hparams->embedding_scale = sqrt((double)config->hparams->dim);
     if (!(scalar > 0))
         lmq_hf_fail(config, "'%s' in the configuration is %g", key, scalar);
     config->hparams->attn_scale = 1 / sqrt(scalar);

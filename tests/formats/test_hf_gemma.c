@@ -35,11 +35,9 @@ START_TEST(gemma_2b)
     ck_assert_double_eq(m->h.attn_softcap, 0);
     ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
     ck_assert(m->h.is_gated);
-    m = read_small("GemmaForCausalLM", "'hidden_activation':'gelu'");
-    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU);
+    m = read_small("GemmaForCausalLM", "'hidden_act':'silu'");
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_SILU);
     ck_assert_uint_eq(m->h.head_dim, 256);
-    assert_unsupported("GemmaForCausalLM", "'hidden_act':'silu'",
-                       "the activation 'silu'");
     assert_unsupported("GemmaForCausalLM",
                        "'use_bidirectional_attention':true",
                        "'use_bidirectional_attention' true");

@@ -289,6 +289,38 @@ START_TEST(a_part_and_a_number_of_dimensions_agree)
 }
 END_TEST
 
+/* ---- Activations ---- */
+
+START_TEST(some_classes_do_not_look_at_the_activation)
+{
+    static const struct {
+        const char *class_name, *keys;
+        enum lmq_activation activation;
+    } cases[] = {
+        {"GptOssForCausalLM", "'hidden_act':'relu'", LMQ_ACTIVATION_SILU},
+        {"BloomForCausalLM", "'n_layer':8,'n_head':4,'hidden_act':'relu'",
+         LMQ_ACTIVATION_GELU_TANH},
+        {"MptForCausalLM",
+         "'d_model':64,'n_layers':8,'n_heads':4,'hidden_act':'relu'",
+         LMQ_ACTIVATION_GELU},
+        {"GemmaForCausalLM", "'hidden_act':'gelu'", LMQ_ACTIVATION_GELU_TANH},
+        {"GemmaForCausalLM", "'hidden_act':'relu'", LMQ_ACTIVATION_RELU},
+        {"GemmaForCausalLM", "'hidden_activation':'relu'",
+         LMQ_ACTIVATION_GELU_TANH},
+        {"GemmaForCausalLM",
+         "'hidden_act':'gelu_pytorch_tanh','hidden_activation':'gelu'",
+         LMQ_ACTIVATION_GELU_TANH},
+        {"Gemma2ForCausalLM", "'hidden_activation':'relu'",
+         LMQ_ACTIVATION_RELU},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ck_assert_msg(read_small(cases[i].class_name, cases[i].keys)
+                              ->h.activation == cases[i].activation,
+                      "%s: %s", cases[i].class_name, cases[i].keys);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -302,6 +334,7 @@ main(void)
         kinds_of_layers_have_one_form,
         two_contexts_before_scaling_agree,
         a_part_and_a_number_of_dimensions_agree,
+        some_classes_do_not_look_at_the_activation,
     };
 
     return RUN_SUITE("hf_keys", tests);
