@@ -86,12 +86,12 @@ append_piece(const struct vocab *v, int32_t id, struct lmq_buffer *out)
     enum lmq_piece_type type = lmq_vocab_type(&v->t->vocab, id);
     bool marks = strcmp(lmq_tokenizer_kind(v->t), "llama2.c") == 0;
 
-    if (v->t->is_byte_level && type == LMQ_PIECE_NORMAL) {
-        lmq_bytelevel_map(text, out); /* a failure stays in `out` */
+    if (!marks || type != LMQ_PIECE_NORMAL) {
+        lmq_pipeline_name(v->t, id, out);
         return;
     }
     for (size_t i = 0; i < text.n; i++)
-        if (marks && type == LMQ_PIECE_NORMAL && text.p[i] == ' ')
+        if (text.p[i] == ' ')
             lmq_buffer_append(out, LMQ_SPACE_MARK, strlen(LMQ_SPACE_MARK));
         else
             lmq_buffer_append(out, text.p + i, 1);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "runtime/tokenizer/text/bytelevel.h"
 
 #define MAX_DECODED_REPLACEMENT 16
 
@@ -140,4 +141,16 @@ lmq_pipeline_find(const struct lmq_tokenizer *t, struct lmq_chars name)
             lmq_chars_equal(name, lmq_vocab_text(&t->vocab, (int32_t)id)))
             return (int32_t)id;
     return -1;
+}
+
+void
+lmq_pipeline_name(const struct lmq_tokenizer *t, int32_t id,
+                  struct lmq_buffer *out)
+{
+    struct lmq_chars text = lmq_vocab_text(&t->vocab, id);
+
+    if (t->is_byte_level && t->vocab.pieces[id].is_matched)
+        lmq_bytelevel_map(text, out);
+    else
+        lmq_buffer_append(out, text.p, text.n);
 }

@@ -174,6 +174,11 @@ enum lmq_status lmq_config_apply(struct lmq_tokenizer *t,
 int32_t lmq_pipeline_find(const struct lmq_tokenizer *t,
                           struct lmq_chars name);
 
+/* Appends a piece as its file writes it: bytes that a byte-level model finds
+ * are letters there. A failure stays in `out`. */
+void lmq_pipeline_name(const struct lmq_tokenizer *t, int32_t id,
+                       struct lmq_buffer *out);
+
 /* ---- Decoding (decode.c) ---- */
 
 /* Fills in texts. */

@@ -114,7 +114,7 @@ add_pieces(struct lmq_tokenizer *t, const struct columns *c,
             /* All may be the result of a merge, whatever their type. */
             bytes.n = 0;
             is_matched = lmq_bytelevel_unmap(text, &bytes);
-            if (is_matched && type == LMQ_PIECE_NORMAL)
+            if (is_matched)
                 text = lmq_chars(bytes.bytes, bytes.n);
         }
         if (bytes.has_failed)
@@ -200,6 +200,7 @@ add_splits(struct lmq_tokenizer *t, const struct lmq_pretype *pretype,
 static enum lmq_status
 add_special(struct lmq_tokenizer *t, struct lmq_error *err)
 {
+    struct lmq_buffer name = { 0 };
     enum lmq_status status = LMQ_OK;
 
     for (size_t id = 0; id < t->vocab.n && status == LMQ_OK; id++) {
@@ -207,11 +208,16 @@ add_special(struct lmq_tokenizer *t, struct lmq_error *err)
         struct lmq_added_token token = { .id = (int32_t)id };
         token.is_special =
             type == LMQ_PIECE_CONTROL || type == LMQ_PIECE_UNKNOWN;
-        if (token.is_special || type == LMQ_PIECE_USER)
-            status = lmq_added_add(&t->added, token,
-                                   lmq_vocab_text(&t->vocab, (int32_t)id),
-                                   err);
+        if (!token.is_special && type != LMQ_PIECE_USER)
+            continue;
+        name.n = 0;
+        lmq_pipeline_name(t, (int32_t)id, &name);
+        status = name.has_failed
+                     ? lmq_fail_nomem(err)
+                     : lmq_added_add(&t->added, token,
+                                     lmq_chars(name.bytes, name.n), err);
     }
+    lmq_buffer_free(&name);
     return status;
 }
 

@@ -110,7 +110,7 @@ add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
     if (hf->t->is_byte_level) {
         hf->bytes.n = 0;
         is_matched = lmq_bytelevel_unmap(text, &hf->bytes);
-        if (is_matched && type == LMQ_PIECE_NORMAL)
+        if (is_matched) /* though it be added: it stands for its bytes */
             text = lmq_chars(hf->bytes.bytes, hf->bytes.n);
     }
     if (hf->bytes.has_failed)
