@@ -190,11 +190,10 @@ longest_at(const struct lmq_added *added, const struct lmq_trie *trie,
 
 struct lmq_added_match
 lmq_added_next(const struct lmq_added *added, const struct lmq_trie *trie,
-               struct lmq_chars text, size_t at,
+               struct lmq_chars text, size_t at, size_t floor,
                const struct lmq_added_rule *rule)
 {
-    struct lmq_added_match match = { text.n, text.n, -1 };
-    size_t floor = at;
+    struct lmq_added_match match = { text.n, text.n, text.n, -1 };
 
     while ((trie->n > 0 || rule->n_spans > 0) && at < text.n) {
         int32_t index;
@@ -210,7 +209,7 @@ lmq_added_next(const struct lmq_added *added, const struct lmq_trie *trie,
             at += rule->n_spans > 0 ? 1 : n; /* a span may begin within it */
             continue;
         }
-        match = (struct lmq_added_match){ at, at + n, token->id };
+        match = (struct lmq_added_match){ at, at + n, at + n, token->id };
         take_spaces(token, text, floor, &match);
         break;
     }

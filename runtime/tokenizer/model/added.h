@@ -24,10 +24,11 @@ struct lmq_added {
     struct lmq_trie raw, normalized; /* ids are indices of tokens */
 };
 
-/* What lies between two tokens, then a token. */
+/* A token and the white space that it takes. */
 struct lmq_added_match {
-    size_t start, stop; /* of the token; both n at the end of the text */
-    int32_t id;         /* -1 at the end */
+    size_t start, stop; /* all n at the end of the text */
+    size_t next; /* before that space: tokens in it are found all the same */
+    int32_t id;  /* -1 at the end */
 };
 
 enum lmq_status lmq_added_add(struct lmq_added *added,
@@ -52,11 +53,13 @@ struct lmq_added_rule {
     size_t n_guarded;
 };
 
-/* The next token from `at` on; of one of the tries, the raw or the normalized
- * one. */
+/* The next token from `at` on, which takes no white space before `floor`; of
+ * one of the tries, the raw or the normalized one. The `next` and `stop` of one
+ * are where the search for the one behind it begins. */
 struct lmq_added_match lmq_added_next(const struct lmq_added *added,
                                       const struct lmq_trie *trie,
                                       struct lmq_chars text, size_t at,
+                                      size_t floor,
                                       const struct lmq_added_rule *rule);
 
 #endif

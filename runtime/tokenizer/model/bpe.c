@@ -88,7 +88,7 @@ lmq_merges_add(struct lmq_tok_model *model, const struct lmq_vocab *vocab,
                         "vocabulary", model->n_merges);
     struct lmq_merge *slot =
         &model->table[find_merge_slot(model, left_id, right_id)];
-    if (slot->left < 0)
+    if (slot->left < 0 || model->keeps_last_rank)
         *slot = (struct lmq_merge){ left_id, right_id, merged,
                                     (uint32_t)model->n_merges };
     model->n_merges++;
@@ -187,6 +187,15 @@ push_pair(struct bpe *bpe, int32_t left, int32_t right)
                             merged });
 }
 
+/* What the vocabulary lacks. */
+static bool
+is_dropped(const struct bpe *bpe, struct lmq_chars text)
+{
+    return bpe->model->drops_unknown &&
+           !(bpe->model->falls_back_to_bytes &&
+             lmq_vocab_has_bytes(bpe->vocab, text));
+}
+
 static int
 split_into_symbols(struct bpe *bpe, size_t n)
 {
@@ -201,7 +210,7 @@ split_into_symbols(struct bpe *bpe, size_t n)
                 size = 1;
         }
         int32_t id = lmq_vocab_find(bpe->vocab, bpe->text + at, size);
-        if (id >= 0 || !bpe->model->drops_unknown) {
+        if (id >= 0 || !is_dropped(bpe, lmq_chars(bpe->text + at, size))) {
             if (lmq_mem_grow(&s->symbols, &s->symbols_capacity,
                              s->n_symbols + 1, sizeof(s->symbols[0])) != 0)
                 return -1;

@@ -46,22 +46,13 @@ lmq_tok_scratch_free(struct lmq_tok_scratch *scratch)
     memset(scratch, 0, sizeof(*scratch));
 }
 
-static bool
-has_all_bytes(const struct lmq_vocab *vocab, struct lmq_chars text)
-{
-    for (size_t i = 0; i < text.n; i++)
-        if (vocab->byte_ids[text.p[i]] < 0)
-            return false;
-    return true;
-}
-
 enum lmq_status
 lmq_tok_model_unknown(const struct lmq_tok_model *model,
                   const struct lmq_vocab *vocab, struct lmq_chars text,
                   bool *was_unknown, struct lmq_ids *ids,
                   struct lmq_error *err)
 {
-    if (model->falls_back_to_bytes && has_all_bytes(vocab, text)) {
+    if (model->falls_back_to_bytes && lmq_vocab_has_bytes(vocab, text)) {
         *was_unknown = false;
         for (size_t i = 0; i < text.n; i++)
             if (lmq_ids_append(ids, vocab->byte_ids[text.p[i]]) != 0)

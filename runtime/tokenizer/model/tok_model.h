@@ -39,6 +39,7 @@ struct lmq_tok_model {
     struct lmq_merge *table; /* open addressing by (left, right) */
     size_t n_table;          /* a power of two */
     size_t n_merges;
+    bool keeps_last_rank; /* of equal merges, else the first */
 
     bool starts_from_bytes; /* else from UTF-8 characters */
     bool prefers_whole;     /* a text that is a piece is not taken apart */
@@ -46,8 +47,8 @@ struct lmq_tok_model {
 
     /* Unigram. */
     struct lmq_trie trie;
-    double unknown_score, user_score;
-    bool has_float_sums; /* of scores: as SentencePiece adds them up */
+    double unknown_score;
+    bool is_sentencepiece; /* floats, and users' pieces have another score */
 
     /* What happens to characters that the vocabulary lacks. */
     bool falls_back_to_bytes;
@@ -94,7 +95,7 @@ void lmq_tok_scratch_free(struct lmq_tok_scratch *scratch);
 /* ---- BPE ---- */
 
 /* Prepares the table for n merges; then each, best first. Both sides and what
- * they make must be pieces; the first of equal pairs counts. */
+ * they make must be pieces. */
 enum lmq_status lmq_merges_begin(struct lmq_tok_model *model, size_t n,
                                  struct lmq_error *err);
 enum lmq_status lmq_merges_add(struct lmq_tok_model *model,
@@ -110,7 +111,7 @@ enum lmq_status lmq_bpe_encode(const struct lmq_tok_model *model,
 
 /* ---- Unigram ---- */
 
-/* Builds the trie and the scores of unknown and user pieces. */
+/* Builds the trie and the score of what is unknown. */
 enum lmq_status lmq_unigram_build(struct lmq_tok_model *model,
                                   const struct lmq_vocab *vocab,
                                   struct lmq_error *err);

@@ -18,14 +18,14 @@
 /* SentencePiece's kUnkPenalty. */
 #define UNKNOWN_PENALTY 10.0
 
-/* SentencePiece takes a user piece of n bytes for n * max_score - 0.1, where
- * max_score starts at FLT_MIN, so never becomes negative. */
-#define USER_PENALTY 0.1
+/* SentencePiece's score of a user piece is so much for each byte but one. In
+ * 0.2.1 it was -0.1, whatever the length. */
+#define USER_BONUS 0.1
 
 static double
 rounded(const struct lmq_tok_model *model, double sum)
 {
-    return model->has_float_sums ? (double)(float)sum : sum;
+    return model->is_sentencepiece ? (double)(float)sum : sum;
 }
 
 enum lmq_status
@@ -35,15 +35,12 @@ lmq_unigram_build(struct lmq_tok_model *model, const struct lmq_vocab *vocab,
     double lowest = DBL_MAX;
 
     model->kind = LMQ_TOK_UNIGRAM;
-    model->user_score = FLT_MIN;
     for (size_t id = 0; id < vocab->n; id++) {
         const struct lmq_piece *piece = &vocab->pieces[id];
-        if (piece->type == LMQ_PIECE_NORMAL) {
-            if (piece->score < lowest)
-                lowest = piece->score;
-            if (piece->score > model->user_score)
-                model->user_score = piece->score;
-        }
+        bool counts = piece->type == LMQ_PIECE_NORMAL ||
+                      !model->is_sentencepiece;
+        if (counts && piece->score < lowest)
+            lowest = piece->score;
         if (piece->is_matched && piece->type != LMQ_PIECE_UNUSED &&
             lmq_trie_add(&model->trie, lmq_vocab_text(vocab, (int32_t)id),
                          (int32_t)id) != 0)
@@ -68,8 +65,9 @@ static double
 piece_score(const struct lmq_tok_model *model, const struct lmq_vocab *vocab,
             int32_t id, size_t n)
 {
-    if (lmq_vocab_type(vocab, id) == LMQ_PIECE_USER)
-        return (double)n * model->user_score - USER_PENALTY;
+    if (model->is_sentencepiece &&
+        lmq_vocab_type(vocab, id) == LMQ_PIECE_USER)
+        return (double)(float)(USER_BONUS * (double)(n - 1));
     return vocab->pieces[id].score;
 }
 

@@ -306,6 +306,15 @@ lmq_vocab_find(const struct lmq_vocab *vocab, const unsigned char *p, size_t n)
     return (int32_t)find_slot(vocab, hash_bytes(p, n), p, n)->id - 1;
 }
 
+bool
+lmq_vocab_has_bytes(const struct lmq_vocab *vocab, struct lmq_chars text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (vocab->byte_ids[text.p[i]] < 0)
+            return false;
+    return true;
+}
+
 /* ---- Where words begin ---- */
 
 /* Whether each model makes a token of it: of what is unused not all do. */

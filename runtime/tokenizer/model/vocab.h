@@ -75,6 +75,9 @@ enum lmq_status lmq_vocab_index(struct lmq_vocab *vocab,
 int32_t lmq_vocab_find(const struct lmq_vocab *vocab, const unsigned char *p,
                        size_t n);
 
+/* Whether there is a byte piece for each of these bytes. */
+bool lmq_vocab_has_bytes(const struct lmq_vocab *vocab, struct lmq_chars text);
+
 struct lmq_chars lmq_vocab_text(const struct lmq_vocab *vocab, int32_t id);
 enum lmq_piece_type lmq_vocab_type(const struct lmq_vocab *vocab, int32_t id);
 

@@ -318,7 +318,7 @@ lmq_spm_describe(struct lmq_tokenizer *t, bool is_unigram,
         status = add_normalizer(t, spaces, err);
     if (status == LMQ_OK)
         status = add_special(t, is_unigram, err);
-    t->model.has_float_sums = true;
+    t->model.is_sentencepiece = true;
     if (status == LMQ_OK && is_unigram)
         status = lmq_unigram_build(&t->model, &t->vocab, err);
     if (status == LMQ_OK && !lmq_chars_equal(mark, plain))

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "base/text/utf8.h"
 #include "runtime/tokenizer/read/tok_hf_tables.h"
 #include "runtime/tokenizer/read/tok_json.h"
 #include "runtime/tokenizer/text/bytelevel.h"
@@ -86,6 +87,12 @@ piece_type(const struct hf *hf, const json_t *added, struct lmq_chars text,
     return LMQ_PIECE_NORMAL;
 }
 
+static bool
+is_character(struct lmq_chars text)
+{
+    return text.n > 0 && lmq_utf8_length(text.p, text.n) == text.n;
+}
+
 /* One piece of the model's vocabulary. */
 static enum lmq_status
 add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
@@ -104,9 +111,11 @@ add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
                         "something else among the added tokens",
                         id, (int)(text.n < 100 ? text.n : 100),
                         (const char *)text.p);
-    /* In the best path a special token's name must stay text. */
-    if (hf->is_unigram && type != LMQ_PIECE_NORMAL)
-        is_matched = type == LMQ_PIECE_USER;
+    /* In the best path a special token's name must stay text, but a character
+     * is no name, and has no other piece. */
+    if (hf->is_unigram)
+        is_matched = type == LMQ_PIECE_NORMAL || type == LMQ_PIECE_USER ||
+                     (type == LMQ_PIECE_CONTROL && is_character(text));
     if (hf->t->is_byte_level) {
         hf->bytes.n = 0;
         is_matched = lmq_bytelevel_unmap(text, &hf->bytes);
@@ -311,9 +320,10 @@ read_options(struct hf *hf, struct lmq_error *err)
         status = lmq_json_bool(hf->model, "ignore_merges", false,
                                &model->prefers_whole, err);
     model->starts_from_bytes = hf->t->is_byte_level;
+    model->keeps_last_rank = true;
     model->requires_known = hf->is_unigram;
     model->drops_unknown =
-        !hf->is_unigram && !model->falls_back_to_bytes &&
+        !hf->is_unigram &&
         !json_is_string(json_object_get(hf->model, "unk_token"));
     return status;
 }
@@ -384,6 +394,41 @@ add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
 
 /* ---- The file ---- */
 
+static bool
+prepends_first(const struct lmq_tokenizer *t)
+{
+    bool does = false;
+
+    for (size_t i = 0; i < t->n_splits; i++)
+        does |= t->splits[i].first_only;
+    return does;
+}
+
+/* Then text does not begin where its first part does. */
+static bool
+may_lose_beginning(const struct lmq_tokenizer *t)
+{
+    bool may = false;
+
+    for (size_t i = 0; i < t->n_normals; i++) {
+        const struct lmq_normal_step *step = &t->normals[i];
+        may |= (step->kind == LMQ_NORMAL_STRIP && step->left) ||
+               (step->kind == LMQ_NORMAL_REPLACE && step->text.n == 0);
+    }
+    return may;
+}
+
+/* Whether bytes stand for whatever is no piece. */
+static bool
+is_all_known(const struct lmq_tokenizer *t)
+{
+    bool has_all = t->model.falls_back_to_bytes;
+
+    for (size_t i = 0; i < 256 && has_all; i++)
+        has_all = t->vocab.byte_ids[i] >= 0;
+    return has_all;
+}
+
 static enum lmq_status
 read_root(struct hf *hf, json_t *by_id, struct lmq_error *err)
 {
@@ -398,6 +443,10 @@ read_root(struct hf *hf, json_t *by_id, struct lmq_error *err)
     if (status == LMQ_OK)
         status = lmq_hf_add_pre_tokenizer(
             t, json_object_get(hf->root, "pre_tokenizer"), err);
+    if (status == LMQ_OK && prepends_first(t) && may_lose_beginning(t))
+        status = lmq_json_refuse("prepend_scheme",
+                                 "first behind a normalizer that may take "
+                                 "the beginning away", err);
     if (status == LMQ_OK)
         status = read_options(hf, err);
     if (status == LMQ_OK)
@@ -409,6 +458,9 @@ read_root(struct hf *hf, json_t *by_id, struct lmq_error *err)
         status = add_added(hf, json_array_get(hf->added, i), err);
     if (status == LMQ_OK)
         status = lmq_vocab_index(&t->vocab, err);
+    t->model.drops_unknown &= !is_all_known(t);
+    if (status == LMQ_OK)
+        status = check_ids(hf, err);
     if (status == LMQ_OK)
         status = hf->is_unigram
                      ? lmq_unigram_build(&t->model, &t->vocab, err)

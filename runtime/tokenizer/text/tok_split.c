@@ -50,10 +50,11 @@ add_part(struct lmq_parts *parts, size_t start, size_t n)
 }
 
 int
-lmq_parts_begin(struct lmq_parts *parts, struct lmq_chars text)
+lmq_parts_begin(struct lmq_parts *parts, struct lmq_chars text, bool is_first)
 {
     parts->text.n = 0;
     parts->n = 0;
+    parts->is_first = is_first;
     if (lmq_buffer_append(&parts->text, text.p, text.n) != 0)
         return -1;
     return add_part(parts, 0, text.n);
@@ -192,7 +193,7 @@ split_part(struct split *s, struct lmq_chars text, struct lmq_text_part part,
 
 static int
 add_prefix(const struct lmq_split_step *step, const struct lmq_parts *in,
-           bool is_first, struct lmq_parts *out)
+           struct lmq_parts *out)
 {
     const struct lmq_buffer *prefix = &step->text;
 
@@ -200,8 +201,7 @@ add_prefix(const struct lmq_split_step *step, const struct lmq_parts *in,
     for (size_t i = 0; i < in->n; i++) {
         const unsigned char *p = in->text.bytes + in->parts[i].start;
         size_t start = out->text.n, n = in->parts[i].n;
-        bool is_wanted = !step->first_only ||
-                         (is_first && i == 0 && in->parts[i].start == 0);
+        bool is_wanted = !step->first_only || (in->is_first && i == 0);
         bool has_it = n >= prefix->n &&
                       memcmp(p, prefix->bytes, prefix->n) == 0;
         if (is_wanted && !has_it &&
@@ -282,9 +282,8 @@ take_text(struct lmq_parts *from, struct lmq_parts *to)
 
 enum lmq_status
 lmq_split_apply(const struct lmq_split_step *step,
-                struct lmq_regex_scratch *scratch, bool is_first,
-                struct lmq_parts *parts, struct lmq_parts *spare,
-                struct lmq_error *err)
+                struct lmq_regex_scratch *scratch, struct lmq_parts *parts,
+                struct lmq_parts *spare, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
     struct lmq_chars text = lmq_chars(parts->text.bytes, parts->text.n);
@@ -292,7 +291,7 @@ lmq_split_apply(const struct lmq_split_step *step,
 
     spare->n = 0;
     if (step->kind == LMQ_SPLIT_PREFIX) {
-        if (add_prefix(step, parts, is_first, spare) != 0)
+        if (add_prefix(step, parts, spare) != 0)
             return lmq_buffer_fail(&spare->text, text.n, err);
     } else if (step->kind == LMQ_SPLIT_MARK) {
         if (mark_spaces(step, parts, spare) != 0)
@@ -308,6 +307,9 @@ lmq_split_apply(const struct lmq_split_step *step,
         lmq_buffer_free(&s.letters);
         take_text(parts, spare);
     }
+    /* A step may have dropped what began the text. */
+    spare->is_first =
+        parts->is_first && spare->n > 0 && spare->parts[0].start == 0;
     struct lmq_parts result = *spare;
     *spare = *parts;
     *parts = result;

@@ -47,18 +47,19 @@ struct lmq_parts {
     struct lmq_buffer text;
     struct lmq_text_part *parts;
     size_t n, capacity;
+    bool is_first; /* the first one stands at the very beginning */
 };
 
 void lmq_parts_free(struct lmq_parts *parts);
 
 /* Makes `parts` the one part `text`. 0, or -1 without memory. */
-int lmq_parts_begin(struct lmq_parts *parts, struct lmq_chars text);
+int lmq_parts_begin(struct lmq_parts *parts, struct lmq_chars text,
+                    bool is_first);
 
-/* One step: `parts` becomes what it yields; `spare` is scratch. `is_first`
- * says that the first part stands at the very beginning. */
+/* One step: `parts` becomes what it yields; `spare` is scratch. */
 enum lmq_status lmq_split_apply(const struct lmq_split_step *step,
                                 struct lmq_regex_scratch *scratch,
-                                bool is_first, struct lmq_parts *parts,
+                                struct lmq_parts *parts,
                                 struct lmq_parts *spare,
                                 struct lmq_error *err);
 
