@@ -15,10 +15,10 @@
 #include "runtime/tokenizer/text/regex.h"
 
 #define SPACE "\\t-\\r\\x{85}\\p{Z}"
-/* Oniguruma's: of the numbers that are neither digits nor letters those that
- * Latin-1 has. */
-#define WORD                                                                  \
-    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
+#define WORD_IN_CLASS "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+/* Oniguruma's outside of brackets: of the numbers that are neither digits nor
+ * letters those that Latin-1 has. */
+#define WORD WORD_IN_CLASS "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 
 struct translation {
     struct lmq_chars in;
@@ -82,8 +82,9 @@ translate_property(struct translation *t)
     size_t n = 0;
     const unsigned char *name = t->in.p + t->at + 3;
 
-    if (peek(t, 2) != '{') {
-        copy(t, t->in.n - t->at < 3 ? 2 : 3);
+    if (peek(t, 2) != '{') { /* without, \\pL is the letters pL */
+        t->at++;
+        copy(t, 1);
         return;
     }
     while (peek(t, 3 + n) != '}') {
@@ -141,7 +142,7 @@ translate_escape(struct translation *t)
         replace(t, "[^" SPACE "]", NULL);
         break;
     case 'w':
-        replace(t, "[" WORD "]", WORD);
+        replace(t, "[" WORD "]", WORD_IN_CLASS);
         break;
     case 'W':
         replace(t, "[^" WORD "]", NULL);

@@ -147,6 +147,8 @@ split_run(struct split *s, struct lmq_chars run, struct lmq_error *err)
                 0 ||
             add_stretch(s, lmq_chars(run.p + start, stop - start), true) != 0)
             return lmq_fail_nomem(err);
+        if (start == stop && start > from) /* an empty one keeps apart, too */
+            s->can_extend = false;
         from = stop;
         at = stop;
         if (start == stop && at < run.n)
