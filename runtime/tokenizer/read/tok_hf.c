@@ -54,6 +54,7 @@ struct hf {
     struct lmq_tokenizer *t;
     const json_t *root, *model, *added;
     uint64_t first_added, last_added; /* ids: what is outside is not one */
+    uint64_t next_added; /* the id that Hugging Face gives the next new one */
     const struct lmq_hf_tables *tables; /* NULL: they stand in the root */
     bool is_unigram;
     struct lmq_buffer bytes;
@@ -124,6 +125,7 @@ add_piece(struct hf *hf, const json_t *by_id, uint64_t id,
     }
     if (hf->bytes.has_failed)
         return lmq_fail_nomem(err);
+    hf->next_added++;
     return lmq_vocab_set(&hf->t->vocab, id, text, type, score, is_matched,
                          err);
 }
@@ -363,6 +365,21 @@ is_set(const struct lmq_tokenizer *t, uint64_t id)
            lmq_vocab_type(&t->vocab, (int32_t)id) != LMQ_PIECE_NONE;
 }
 
+/* One that the model's vocabulary lacks. */
+static enum lmq_status
+add_new(struct hf *hf, uint64_t id, struct lmq_chars text, bool is_special,
+        struct lmq_error *err)
+{
+    if (id != hf->next_added)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "added token %" PRIu64 " is number %" PRIu64
+                        " to Hugging Face, which counts them",
+                        id, hf->next_added);
+    return lmq_vocab_set(&hf->t->vocab, id, text,
+                         is_special ? LMQ_PIECE_CONTROL : LMQ_PIECE_USER, 0,
+                         false, err);
+}
+
 static enum lmq_status
 add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
 {
@@ -375,10 +392,9 @@ add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
     enum lmq_status status = lmq_json_added(object, &token, err);
 
     if (status == LMQ_OK && !is_set(hf->t, id))
-        status = lmq_vocab_set(&hf->t->vocab, id, text,
-                               token.is_special ? LMQ_PIECE_CONTROL
-                                                : LMQ_PIECE_USER,
-                               0, false, err);
+        status = add_new(hf, id, text, token.is_special, err);
+    if (id >= hf->next_added)
+        hf->next_added = id + 1;
     token.id = (int32_t)id;
     if (status == LMQ_OK && token.is_normalized) {
         status = lmq_pipeline_normalize(hf->t, hf->patterns, text, &normal,
@@ -389,6 +405,42 @@ add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
         status = lmq_added_add(&hf->t->added, token, text, err);
     lmq_buffer_free(&normal);
     lmq_buffer_free(&spare);
+    return status;
+}
+
+/* Hugging Face gives an added token the id that its text has in the model's
+ * vocabulary, whatever its own. */
+static enum lmq_status
+check_id(struct hf *hf, const json_t *object, struct lmq_error *err)
+{
+    struct lmq_chars text =
+        lmq_json_chars(json_object_get(object, "content"));
+    json_int_t id = json_integer_value(json_object_get(object, "id"));
+
+    if (hf->t->is_byte_level) {
+        hf->bytes.n = 0;
+        if (!lmq_bytelevel_unmap(text, &hf->bytes))
+            return LMQ_OK;
+        text = lmq_chars(hf->bytes.bytes, hf->bytes.n);
+    }
+    if (hf->bytes.has_failed)
+        return lmq_fail_nomem(err);
+    int32_t found = lmq_vocab_find(&hf->t->vocab, text.p, text.n);
+    if (found < 0 || found == id)
+        return LMQ_OK;
+    return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                    "added token %" JSON_INTEGER_FORMAT " is token %" PRId32
+                    " of the vocabulary",
+                    id, found);
+}
+
+static enum lmq_status
+check_ids(struct hf *hf, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < json_array_size(hf->added) && status == LMQ_OK; i++)
+        status = check_id(hf, json_array_get(hf->added, i), err);
     return status;
 }
 
