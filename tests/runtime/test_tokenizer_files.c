@@ -94,6 +94,23 @@ START_TEST(a_user_piece_is_kept_from_the_charsmap)
 }
 END_TEST
 
+/* 0.1 for each byte but one: -3 and 0.5 together are more than -2.75. */
+START_TEST(a_user_piece_of_unigram_is_worth_its_bytes)
+{
+    static const unsigned char spec[] = { 0x18, 0, 0x20, 0 };
+    static const char pieces[] =
+        "\x0a\x08\x0a\x01x\x15\0\0\x40\xc0"
+        "\x0a\x0a\x0a\x06\u00e9\u00e9\u00e9\x18\x04"
+        "\x0a\x0e\x0a\x07x\u00e9\u00e9\u00e9\x15\0\0\x30\xc0";
+    struct lmq_buffer b = spm_with(spec, sizeof(spec));
+
+    add_bytes(&b, pieces, sizeof(pieces) - 1);
+    struct lmq_tokenizer *t = open_buffer(b);
+    ENCODES(t, "x\u00e9\u00e9\u00e9", 0, "267 268");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 START_TEST(models_of_sentencepiece_are_refused)
 {
     static const struct {
@@ -438,6 +455,7 @@ main(void)
         spaces_may_stay_what_they_are,
         a_trainer_names_the_control_pieces,
         a_user_piece_is_kept_from_the_charsmap,
+        a_user_piece_of_unigram_is_worth_its_bytes,
         models_of_sentencepiece_are_refused,
         tokens_are_added_behind_the_last_one,
         a_model_without_an_unknown_piece_is_refused,

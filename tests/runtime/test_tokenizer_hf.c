@@ -184,6 +184,39 @@ START_TEST(metaspace_prepends_where_its_scheme_says)
 }
 END_TEST
 
+/* What a step drops before is no beginning, though nothing else is left. */
+START_TEST(a_prefix_is_for_what_begins_the_text)
+{
+    static const char model[] =
+        "{\"type\":\"BPE\",\"vocab\":{\"" MARK "\":0,\"a\":1},"
+        "\"merges\":[]}";
+#define FIRST_ONLY                                                            \
+    "{\"type\":\"Metaspace\",\"replacement\":\"" MARK                          \
+    "\",\"prepend_scheme\":\"first\"}"
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        model, NULL,
+        "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
+        "\"WhitespaceSplit\"}," FIRST_ONLY "]}",
+        NULL, "[]"));
+
+    ENCODES(t, "a a", 0, "0 1 1");
+    ENCODES(t, " a", 0, "1");
+    lmq_tokenizer_close(t);
+    expect_refusal(hf_file(model, "{\"type\":\"Strip\"}", FIRST_ONLY, NULL,
+                           "[]"),
+                   LMQ_ERR_UNSUPPORTED, "first behind a normalizer");
+    expect_refusal(hf_file(model,
+                           "{\"type\":\"Replace\",\"pattern\":{\"Regex\":"
+                           "\"^ +\"},\"content\":\"\"}",
+                           FIRST_ONLY, NULL, "[]"),
+                   LMQ_ERR_UNSUPPORTED, "first behind a normalizer");
+    t = open_buffer(hf_file(model, "{\"type\":\"Strip\",\"strip_left\":false}",
+                            FIRST_ONLY, NULL, "[]"));
+    ENCODES(t, "a ", 0, "0 1");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 START_TEST(byte_level_covers_every_byte)
 {
     /* U+0120 is the space, U+010A the line feed, U+00FF itself. */
@@ -217,6 +250,25 @@ START_TEST(digits_stand_alone_or_together)
 }
 END_TEST
 
+/* U+00E9 is the first byte of U+9805, U+0120 the space. */
+START_TEST(an_added_letter_of_byte_level_keeps_its_byte)
+{
+    struct lmq_tokenizer *t = open_buffer(
+        hf_file("{\"type\":\"BPE\",\"vocab\":{\"\u00e9\":0,\"\u0142\":1,"
+                "\"\u0127\":2,\"a\":3,\"\u0120\":4},\"merges\":[]}",
+                NULL, "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}",
+                "{\"type\":\"ByteLevel\"}",
+                "[{\"id\":0,\"content\":\"\u00e9\"},"
+                "{\"id\":4,\"content\":\"\u0120\",\"special\":true}]"));
+
+    ENCODES(t, "\u9805", 0, "0 1 2");
+    ENCODES(t, "a a", 0, "3 4 3");
+    ENCODES(t, "a\u00e9\u0120", LMQ_ENCODE_SPECIAL, "3 0 4");
+    ck_assert(round_trips(t, "\u9805", 3));
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 START_TEST(normalizers_change_the_text_in_order)
 {
     struct lmq_tokenizer *t = open_buffer(hf_file(
@@ -246,6 +298,98 @@ START_TEST(added_tokens_look_at_what_stands_beside_them)
     ENCODES(t, "a  ..a", 0, "1 10 1");
     ENCODES(t, "a...a", LMQ_ENCODE_SPECIAL, "1 11 1");
     lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(what_white_space_is_taken_from_is_found_all_the_same)
+{
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\" \":1},\"merges\":[]}", NULL,
+        NULL, NULL,
+        "[{\"id\":2,\"content\":\"<e>\",\"rstrip\":true},"
+        "{\"id\":3,\"content\":\"\\n\"},"
+        "{\"id\":4,\"content\":\"\\t\",\"rstrip\":true},"
+        "{\"id\":5,\"content\":\"<l>\",\"lstrip\":true}]"));
+
+    ENCODES(t, "<e>\na", 0, "2 3 0");
+    ENCODES(t, "<e> \n\t a", 0, "2 3 4 0");
+    ENCODES(t, "\t\t a", 0, "4 4 0");
+    /* Behind such a token white space is text again. */
+    ENCODES(t, "<e>\n a", 0, "2 3 1 0");
+    ENCODES(t, "<e> <l> a", 0, "2 5 1 0");
+    ENCODES(t, "<e>  ", 0, "2");
+    lmq_tokenizer_close(t);
+    t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}", NULL, NULL,
+        NULL,
+        "[{\"id\":1,\"content\":\"<e>\",\"rstrip\":true,\"normalized\":true},"
+        "{\"id\":2,\"content\":\"\\n\",\"normalized\":true}]"));
+    ENCODES(t, "<e> \na", 0, "1 2 0");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* To Hugging Face; the first to llama.cpp. */
+START_TEST(the_last_of_equal_merges_counts)
+{
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,"
+        "\"bc\":4},\"merges\":[\"a b\",\"b c\",\"a b\"]}",
+        NULL, NULL, NULL, "[]"));
+
+    ENCODES(t, "abc", 0, "0 4");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* A single word is not looked for in "ai": but it is as likely as it was. A
+ * special token's name stays text, if it is not a letter. */
+START_TEST(unigram_finds_what_was_added)
+{
+    static const char model[] =
+        "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",-30],"
+        "[\"a\",-4.2],[\"i\",-6.1],[\"ai\",-6.9],[\"ia\",0]]}";
+    struct lmq_tokenizer *t = open_buffer(
+        hf_file(model, NULL, NULL, NULL,
+                "[{\"id\":1,\"content\":\"a\",\"single_word\":true},"
+                "{\"id\":4,\"content\":\"ia\",\"special\":true}]"));
+
+    ENCODES(t, "ai", 0, "3");
+    ENCODES(t, "ia", 0, "2 1");
+    ENCODES(t, "xia", LMQ_ENCODE_SPECIAL, "0 4");
+    lmq_tokenizer_close(t);
+    t = open_buffer(hf_file(model, NULL, NULL, NULL,
+                            "[{\"id\":1,\"content\":\"a\",\"special\":true,"
+                            "\"single_word\":true}]"));
+    ENCODES(t, "aa", 0, "1 1");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* Hugging Face counts them and does not ask what number they have. */
+START_TEST(added_tokens_have_the_ids_that_hugging_face_gives_them)
+{
+    static const char model[] =
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\".\":3},"
+        "\"merges\":[\"a b\"]}";
+    struct lmq_tokenizer *t = open_buffer(
+        hf_file(model, NULL, NULL, NULL,
+                "[{\"id\":3,\"content\":\".\",\"special\":true},"
+                "{\"id\":4,\"content\":\"<x>\"}]"));
+
+    ENCODES(t, "b.a<x>", LMQ_ENCODE_SPECIAL, "1 3 0 4");
+    lmq_tokenizer_close(t);
+    expect_refusal(hf_file(model, NULL, NULL, NULL,
+                           "[{\"id\":4,\"content\":\"ab\"}]"),
+                   LMQ_ERR_UNSUPPORTED, "added token 4 is token 2");
+    expect_refusal(hf_file(model, NULL, NULL, NULL,
+                           "[{\"id\":5,\"content\":\"<x>\"}]"),
+                   LMQ_ERR_UNSUPPORTED, "added token 5 is number 4");
+    expect_refusal(hf_file("{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":2},"
+                           "\"merges\":[]}",
+                           NULL, NULL, NULL,
+                           "[{\"id\":3,\"content\":\"<x>\"}]"),
+                   LMQ_ERR_UNSUPPORTED, "added token 3 is number 2");
 }
 END_TEST
 
@@ -322,6 +466,12 @@ main(void)
         metaspace_prepends_where_its_scheme_says,
         byte_level_covers_every_byte,
         digits_stand_alone_or_together,
+        an_added_letter_of_byte_level_keeps_its_byte,
+        a_prefix_is_for_what_begins_the_text,
+        what_white_space_is_taken_from_is_found_all_the_same,
+        the_last_of_equal_merges_counts,
+        unigram_finds_what_was_added,
+        added_tokens_have_the_ids_that_hugging_face_gives_them,
         normalizers_change_the_text_in_order,
         added_tokens_look_at_what_stands_beside_them,
         configuration_names_begin_and_end,
