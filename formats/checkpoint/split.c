@@ -253,8 +253,9 @@ is_turned_convolution(const struct lmq_tensor *tensor)
            tensor->dims[1] > 1 && tensor->dims[2] == 1;
 }
 
-/* mlx-lm turns convolutions and, where it does, adds the one to norms; it
- * also multiplies weights with what the configuration says, but only some. */
+/* mlx-lm turns convolutions and, where it does, adds the one to norms. Where
+ * attention stands beside a state space (Falcon-H1) it also multiplies weights
+ * with what the configuration says, but only some. */
 static enum lmq_status
 adopt_convolutions(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
@@ -263,7 +264,7 @@ adopt_convolutions(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
         if (!is_turned_convolution(tensor))
             continue;
         checkpoint->source.norms_less_one = false;
-        if (checkpoint->source.times[LMQ_ROLE_STATE_OUT] == 0)
+        if (!lmq_layer_is(&checkpoint->hparams, 0, LMQ_LAYER_BESIDE))
             return LMQ_OK;
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, tensor->offset,
                  "'%s' stands as mlx-lm writes it, which also multiplies "

@@ -364,7 +364,7 @@ START_TEST(a_falcon_h1_of_mlx_is_refused)
                      "\"num_hidden_layers\":1,\"num_attention_heads\":4,"
                      "\"num_key_value_heads\":4,\"mamba_d_ssm\":64,"
                      "\"mamba_n_heads\":4,\"vocab_size\":100,"
-                     "\"ssm_out_multiplier\":0.5}");
+                     "\"embedding_multiplier\":0.5}");
     save(&bytes, in_folder("mlx/config.json"));
     assert_refused(in_folder("mlx"), LMQ_ERR_UNSUPPORTED,
                    "stands as mlx-lm writes it, which also multiplies");
