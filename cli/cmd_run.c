@@ -115,6 +115,24 @@ print_assumptions(const struct run *run, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* Of a model that cannot be run either, that is what has to be said: a
+ * tokenizer would not help. */
+static enum lmq_status
+open_tokenizer(struct run *run, struct lmq_error *err)
+{
+    struct lmq_error why;
+    enum lmq_status status = lmq_tokenizer_from_checkpoint(
+        run->checkpoint, &run->tokenizer, err);
+
+    if (status == LMQ_ERR_FORMAT &&
+        lmq_model_open(run->checkpoint, &run->model, &why) ==
+            LMQ_ERR_UNSUPPORTED) {
+        *err = why;
+        return why.status;
+    }
+    return status;
+}
+
 /* Rows of the model behind the tokenizer's last token only fill it up. */
 static size_t
 n_tokens(const struct run *run)
@@ -136,8 +154,7 @@ set_up(struct run *run, const struct lmq_open_options *open,
     if (status == LMQ_OK)
         status = print_assumptions(run, err);
     if (status == LMQ_OK)
-        status = lmq_tokenizer_from_checkpoint(run->checkpoint,
-                                               &run->tokenizer, err);
+        status = open_tokenizer(run, err);
     if (status == LMQ_OK)
         status = lmq_detokenizer_new(run->tokenizer, 0, &run->detokenizer,
                                      err);

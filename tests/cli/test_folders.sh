@@ -104,6 +104,10 @@ rename unknown model.layers.1.input_layernorm.weight blk.77.ffn_norm.weight
 expect 0 "$lmquant" convert unknown unknown.lmq
 grep -q "^note: cannot be run: the architecture 'NovelForCausalLM'" stderr ||
     fail "convert does not say that it cannot be run: $(cat stderr)"
+mv unknown/tokenizer.json tokenizer.json # which would not help
+expect 3 "$lmquant" run unknown
+says "cannot be run: the architecture 'NovelForCausalLM'"
+mv tokenizer.json unknown
 expect 0 "$lmquant" verify -q unknown.lmq
 for checkpoint in unknown unknown.lmq; do
     expect 0 "$lmquant" inspect --tensors --json $checkpoint
