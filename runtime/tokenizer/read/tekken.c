@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
+#include "runtime/tokenizer/read/tok_hf_tables.h"
 #include "runtime/tokenizer/read/tok_json.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -115,24 +116,41 @@ add_special(struct lmq_tokenizer *t, const json_t *list, size_t n,
 
 /* ---- Ranks ---- */
 
+/* The file: a tree, or one of all but the vocabulary, which is a table. */
+struct tekken {
+    json_t *root;
+    struct lmq_hf_tables tables;
+    bool has_table;
+};
+
+/* What number i says of itself, if it says anything. */
+static bool
+find_rank(const struct tekken *file, size_t i, struct lmq_chars *base64)
+{
+    if (file->has_table) {
+        *base64 = file->tables.pieces.entries[i].text;
+        return file->tables.pieces.entries[i].id == i;
+    }
+    const json_t *item =
+        json_array_get(json_object_get(file->root, "vocab"), i);
+    const json_t *rank = json_object_get(item, "rank");
+    *base64 = lmq_json_chars(json_object_get(item, "token_bytes"));
+    return json_is_integer(rank) && json_integer_value(rank) == (json_int_t)i;
+}
+
 /* The first n; what the file has beyond is not used. */
 static enum lmq_status
-add_ranks(struct lmq_tokenizer *t, const json_t *list, size_t n, size_t first,
-          struct lmq_error *err)
+add_ranks(struct lmq_tokenizer *t, const struct tekken *file, size_t n,
+          size_t first, struct lmq_error *err)
 {
     struct lmq_buffer bytes = { 0 };
+    struct lmq_chars base64;
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-        const json_t *item = json_array_get(list, i);
-        const json_t *rank = json_object_get(item, "rank");
         bytes.n = 0;
-        if (!json_is_integer(rank) ||
-            json_integer_value(rank) != (json_int_t)i ||
-            lmq_base64_decode(
-                lmq_json_chars(json_object_get(item, "token_bytes")),
-                &bytes) != 0 ||
-            bytes.n == 0)
+        if (!find_rank(file, i, &base64) ||
+            lmq_base64_decode(base64, &bytes) != 0 || bytes.n == 0)
             status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
                               "tekken: token number %zu has another rank, or "
                               "its 'token_bytes' are not base64", i);
@@ -168,25 +186,28 @@ read_sizes(const json_t *config, size_t n_listed, size_t *n_special,
 }
 
 static enum lmq_status
-read_all(struct lmq_tokenizer *t, const json_t *root, struct lmq_error *err)
+read_all(struct lmq_tokenizer *t, const struct tekken *file,
+         struct lmq_error *err)
 {
-    const json_t *config = json_object_get(root, "config");
-    const json_t *vocab = json_object_get(root, "vocab");
+    const json_t *config = json_object_get(file->root, "config");
+    size_t n_listed =
+        file->has_table
+            ? file->tables.pieces.n
+            : json_array_size(json_object_get(file->root, "vocab"));
     struct lmq_chars pattern =
         lmq_json_chars(json_object_get(config, "pattern"));
     size_t n_special = 0, n_ranks = 0;
     enum lmq_status status = LMQ_OK;
 
-    if (!json_is_array(vocab) || pattern.n == 0)
+    if (n_listed == 0 || pattern.n == 0)
         status = fail(err, "lacks 'vocab', or 'pattern' in 'config'");
     if (status == LMQ_OK)
-        status = read_sizes(config, json_array_size(vocab), &n_special,
-                            &n_ranks, err);
+        status = read_sizes(config, n_listed, &n_special, &n_ranks, err);
     if (status == LMQ_OK)
-        status = add_special(t, json_object_get(root, "special_tokens"),
+        status = add_special(t, json_object_get(file->root, "special_tokens"),
                              n_special, err);
     if (status == LMQ_OK)
-        status = add_ranks(t, vocab, n_ranks, n_special, err);
+        status = add_ranks(t, file, n_ranks, n_special, err);
     if (status == LMQ_OK)
         status = lmq_vocab_index(&t->vocab, err);
     return status == LMQ_OK ? lmq_pipeline_split_at(
@@ -200,13 +221,15 @@ lmq_tekken_read(struct lmq_tokenizer *t, const struct lmq_blob *blob,
                 struct lmq_error *err)
 {
     static const char begin[] = "<s>", end[] = "</s>";
-    json_t *root;
-    enum lmq_status status = lmq_json_load(blob, &root, err);
+    struct tekken file = { 0 };
 
-    if (status != LMQ_OK)
-        return status;
-    status = read_all(t, root, err);
-    json_decref(root);
+    file.has_table = lmq_tekken_table_read(blob, &file.tables);
+    enum lmq_status status = lmq_json_load(
+        file.has_table ? &file.tables.rest : blob, &file.root, err);
+    if (status == LMQ_OK)
+        status = read_all(t, &file, err);
+    json_decref(file.root);
+    lmq_hf_tables_free(&file.tables);
     if (status != LMQ_OK)
         return status;
     t->is_byte_level = true;

@@ -1,5 +1,6 @@
 /*
- * tok_hf_tables.c - the vocabulary and the merges of a tokenizer.json.
+ * tok_hf_tables.c - the vocabulary and the merges of a tokenizer.json, and the
+ * vocabulary of a tekken.json.
  */
 #include "config.h"
 
@@ -158,6 +159,32 @@ take_id(struct walk *w, uint64_t *id)
     return w->at > from && (w->json[from] != '0' || w->at == from + 1);
 }
 
+/* One that nobody wants to know, which may have the character 0. */
+static bool
+skip_text(struct walk *w)
+{
+    static const char zero[] = "\\u0000";
+    const size_t n = sizeof(zero) - 1;
+    unsigned char ignored[4];
+    size_t n_ignored;
+
+    if (!take(w, '"'))
+        return false;
+    size_t from = w->at;
+    while (w->at < w->end && w->json[w->at] >= 0x20 &&
+           w->json[w->at] != '"') {
+        if (w->json[w->at] != '\\')
+            w->at++;
+        else if (w->end - w->at >= n && memcmp(w->json + w->at, zero, n) == 0)
+            w->at += n;
+        else if (!take_escape(w, ignored, &n_ignored))
+            return false;
+    }
+    if (w->at == w->end || w->json[w->at] != '"')
+        return false;
+    return lmq_is_utf8(w->json + from, w->at++ - from);
+}
+
 /* ---- Tables ---- */
 
 static bool
@@ -174,6 +201,39 @@ take_merge(struct walk *w, struct lmq_hf_entry *entry)
         return take_text(w, &entry->text);
     return take_text(w, &entry->text) && take(w, ',') &&
            take_text(w, &entry->right) && take(w, ']');
+}
+
+static bool
+take_key(struct walk *w, const char *name)
+{
+    struct lmq_chars text;
+
+    return take_text(w, &text) &&
+           lmq_chars_equal(text, lmq_chars(name, strlen(name))) &&
+           take(w, ':');
+}
+
+static bool
+skip_null(struct walk *w)
+{
+    static const char null[] = "null";
+    const size_t n = sizeof(null) - 1;
+
+    skip_space(w);
+    if (w->end - w->at < n || memcmp(w->json + w->at, null, n) != 0)
+        return false;
+    w->at += n;
+    return true;
+}
+
+static bool
+take_rank(struct walk *w, struct lmq_hf_entry *entry)
+{
+    return take(w, '{') && take_key(w, "rank") && take_id(w, &entry->id) &&
+           take(w, ',') && take_key(w, "token_bytes") &&
+           take_text(w, &entry->text) && take(w, ',') &&
+           take_key(w, "token_str") && (skip_null(w) || skip_text(w)) &&
+           take(w, '}');
 }
 
 /* All entries between two brackets, and nothing behind these. */
@@ -251,31 +311,27 @@ find_member(const struct lmq_blob *blob, struct range in, const char *name,
     return false;
 }
 
+/* The file with null in place of the ranges, which are in order. */
 static bool
-cut_out(const struct lmq_blob *blob, struct range a, struct range b,
+cut_out(const struct lmq_blob *blob, const struct range *cut, size_t n_cut,
         struct lmq_blob *rest)
 {
-    if (a.at > b.at) {
-        struct range first = b;
-        b = a;
-        a = first;
-    }
-    unsigned char *bytes = malloc(blob->size + 8);
+    unsigned char *bytes = malloc(blob->size + 4 * n_cut);
+    size_t n = 0, at = 0;
+
     if (bytes == NULL)
         return false;
-    const struct range kept[] = {
-        {0, a.at}, {a.end, b.at}, {b.end, blob->size}};
-    size_t n = 0;
-    for (size_t i = 0; i < 3; i++) {
-        memcpy(bytes + n, blob->bytes + kept[i].at, kept[i].end - kept[i].at);
-        n += kept[i].end - kept[i].at;
-        if (i < 2)
-            memcpy(bytes + n, "null", 4);
-        n += i < 2 ? 4 : 0;
+    for (size_t i = 0; i < n_cut; i++) {
+        memcpy(bytes + n, blob->bytes + at, cut[i].at - at);
+        n += cut[i].at - at;
+        memcpy(bytes + n, "null", 4);
+        n += 4;
+        at = cut[i].end;
     }
+    memcpy(bytes + n, blob->bytes + at, blob->size - at);
     *rest = *blob;
     rest->bytes = bytes;
-    rest->size = n;
+    rest->size = n + blob->size - at;
     return true;
 }
 
@@ -296,8 +352,29 @@ lmq_hf_tables_read(const struct lmq_blob *blob, struct lmq_hf_tables *tables)
                    !has_twice(&tables->pieces);
     w.at = merges.at;
     w.end = merges.end;
+    const struct range in_order[] = {pieces.at < merges.at ? pieces : merges,
+                                     pieces.at < merges.at ? merges : pieces};
     if (is_read && take_table(&w, &tables->merges, "[]", take_merge) &&
-        cut_out(blob, pieces, merges, &tables->rest))
+        cut_out(blob, in_order, 2, &tables->rest))
+        return true;
+    lmq_hf_tables_free(tables);
+    return false;
+}
+
+bool
+lmq_tekken_table_read(const struct lmq_blob *blob,
+                      struct lmq_hf_tables *tables)
+{
+    struct range all = {0, blob->size}, ranks;
+    struct walk w = {.json = blob->bytes, .tables = tables};
+
+    memset(tables, 0, sizeof(*tables));
+    if (!find_member(blob, all, "vocab", &ranks))
+        return false;
+    w.at = ranks.at;
+    w.end = ranks.end;
+    if (take_table(&w, &tables->pieces, "[]", take_rank) &&
+        cut_out(blob, &ranks, 1, &tables->rest))
         return true;
     lmq_hf_tables_free(tables);
     return false;
