@@ -483,19 +483,28 @@ count_biases(const struct lmq_checkpoint *checkpoint, const char *key)
     return n;
 }
 
+/* One key speaks of several roles, which need not be neighbours. */
+static bool
+speaks_earlier(const struct lmq_source *source, size_t role)
+{
+    for (size_t i = 0; i < role; i++)
+        if (source->bias_key[i] != NULL &&
+            strcmp(source->bias_key[i], source->bias_key[role]) == 0)
+            return true;
+    return false;
+}
+
 /* The tensors decide. Who reads the same files by what the configuration says
  * would leave biases out, or make some of zeros. */
 static void
 compare_biases(struct lmq_checkpoint *checkpoint)
 {
     const struct lmq_source *source = &checkpoint->source;
-    const char *last = NULL;
 
     for (size_t role = 0; role < LMQ_ROLE_COUNT; role++) {
         const char *key = source->bias_key[role];
-        if (key == NULL || (last != NULL && strcmp(key, last) == 0))
+        if (key == NULL || speaks_earlier(source, role))
             continue;
-        last = key;
         const size_t n = count_biases(checkpoint, key);
         if (source->has_bias[role] == (n > 0))
             continue;

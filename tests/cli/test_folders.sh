@@ -151,6 +151,7 @@ sed 's/"attention_bias": false, *//' denied/config.json > config.json
 mv config.json denied
 expect 0 "$lmquant" inspect denied
 noted 'not say that there are biases ("attention_bias"), but there are 12'
+[ "$(grep -c 'there are biases' stderr)" -eq 1 ] || fail "more than one note"
 mkdir bare
 cp model/config.json model/model.safetensors bare
 expect 0 "$lmquant" convert bare bare.lmq
