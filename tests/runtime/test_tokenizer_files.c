@@ -401,6 +401,12 @@ START_TEST(ranks_of_mistral_stand_behind_special_tokens)
     ENCODES(t, "af", 0, "103 108"); /* the last ten are not used */
     ck_assert(round_trips(t, "\xff\0\xc3z", 4));
     lmq_tokenizer_close(t);
+    /* A name is all of it. */
+    t = open_buffer(tekken_file(TEKKEN("260", "4"), 256,
+                                "],\"special_tokens\":[{\"rank\":1,"
+                                "\"token_str\":\"a\\u0000b\"}]}"));
+    ENCODES(t, "a\0ba", LMQ_ENCODE_SPECIAL, "1 101");
+    lmq_tokenizer_close(t);
     /* Older files do not name them. */
     t = open_buffer(tekken_file(TEKKEN("276", "20"), 256, "]}"));
     ENCODES(t, "<s>[/SYSTEM_PROMPT]a", LMQ_ENCODE_SPECIAL, "1 18 117");
@@ -417,7 +423,7 @@ START_TEST(ranks_of_mistral_are_refused)
                                      "be of a list of 256" },
         { TEKKEN("20", "20"), "]}", "20 tokens, 20 of them special" },
         { TEKKEN("70000", "69999"), "]}", "69999 of them special" },
-        { TEKKEN("270", "20"), ",7]}", NULL },
+        { TEKKEN("276", "20"), ",7]}", NULL },
         { TEKKEN("277", "20"), ",{\"rank\":9,\"token_bytes\":\"YQ==\"}]}",
           "token number 256 has another rank" },
         { TEKKEN("277", "20"), ",{\"rank\":256,\"token_bytes\":\"?\"}]}",
@@ -434,6 +440,7 @@ START_TEST(ranks_of_mistral_are_refused)
           "special token number 1 has no text" },
         { "{\"config\":{\"default_num_special_tokens\":3},\"vocab\":[", "]}",
           "lacks 'vocab', or 'pattern'" },
+        { TEKKEN("275", "20"), "]}", "no token is the byte 255" },
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

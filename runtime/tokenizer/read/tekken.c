@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text/json_cost.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/read/tok_hf_tables.h"
 #include "runtime/tokenizer/read/tok_json.h"
@@ -32,21 +33,26 @@ static const char *const older_special[] = {
 
 #define N_OLDER (sizeof(older_special) / sizeof(older_special[0]))
 
+static bool
+has(struct lmq_chars head, const char *key)
+{
+    size_t n = strlen(key);
+
+    for (size_t at = 0; at + n <= head.n; at++)
+        if (memcmp(head.p + at, key, n) == 0)
+            return true;
+    return false;
+}
+
 bool
 lmq_tekken_recognises(const struct lmq_blob *blob)
 {
-    static const char key[] = "\"" N_SPECIAL_KEY "\"";
-    size_t n = blob->size < HEAD ? blob->size : HEAD, at = 0;
+    struct lmq_chars head =
+        lmq_chars(blob->bytes, blob->size < HEAD ? blob->size : HEAD);
+    size_t at = lmq_json_skip_space((const char *)head.p, head.n, 0);
 
-    while (at < n && blob->bytes[at] != 0 &&
-           strchr(" \t\r\n", blob->bytes[at]) != NULL)
-        at++;
-    if (at == n || blob->bytes[at] != '{')
-        return false;
-    for (; at + sizeof(key) - 1 <= n; at++)
-        if (memcmp(blob->bytes + at, key, sizeof(key) - 1) == 0)
-            return true;
-    return false;
+    return at < head.n && head.p[at] == '{' && has(head, "\"config\"") &&
+           has(head, "\"" N_SPECIAL_KEY "\"");
 }
 
 static enum lmq_status
@@ -57,9 +63,9 @@ fail(struct lmq_error *err, const char *what)
 
 /* ---- Special tokens ---- */
 
-/* Into names[], by rank; those that nothing names stay NULL. */
+/* Into names[], by rank; those that nothing names stay empty. */
 static enum lmq_status
-name_special(const json_t *list, const char **names, size_t n,
+name_special(const json_t *list, struct lmq_chars *names, size_t n,
              struct lmq_error *err)
 {
     const json_t *item;
@@ -67,19 +73,19 @@ name_special(const json_t *list, const char **names, size_t n,
 
     if (list == NULL || json_is_null(list)) {
         for (i = 0; i < N_OLDER && i < n; i++)
-            names[i] = older_special[i];
+            names[i] = lmq_chars(older_special[i], strlen(older_special[i]));
         return LMQ_OK;
     }
     if (!json_is_array(list))
         return fail(err, "'special_tokens' is no list");
     json_array_foreach((json_t *)(uintptr_t)list, i, item) {
         const json_t *rank = json_object_get(item, "rank");
-        const char *name =
-            json_string_value(json_object_get(item, "token_str"));
-        if (name == NULL || !json_is_integer(rank) ||
+        struct lmq_chars name =
+            lmq_json_chars(json_object_get(item, "token_str"));
+        if (name.n == 0 || !json_is_integer(rank) ||
             json_integer_value(rank) < 0 ||
             (uint64_t)json_integer_value(rank) >= n ||
-            names[json_integer_value(rank)] != NULL)
+            names[json_integer_value(rank)].n > 0)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "tekken: special token number %zu has no text, "
                             "or a rank that is none below %zu or another's",
@@ -93,7 +99,7 @@ static enum lmq_status
 add_special(struct lmq_tokenizer *t, const json_t *list, size_t n,
             struct lmq_error *err)
 {
-    const char **names = calloc(n, sizeof(*names));
+    struct lmq_chars *names = calloc(n, sizeof(*names));
     enum lmq_status status = names == NULL
                                  ? lmq_fail_nomem(err)
                                  : name_special(list, names, n, err);
@@ -101,8 +107,8 @@ add_special(struct lmq_tokenizer *t, const json_t *list, size_t n,
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         char own[32];
         snprintf(own, sizeof(own), "<SPECIAL_%zu>", i);
-        const char *name = names[i] == NULL ? own : names[i];
-        struct lmq_chars text = lmq_chars(name, strlen(name));
+        struct lmq_chars text =
+            names[i].n > 0 ? names[i] : lmq_chars(own, strlen(own));
         struct lmq_added_token token = { .id = (int32_t)i,
                                          .is_special = true };
         status = lmq_vocab_set(&t->vocab, i, text, LMQ_PIECE_CONTROL, 0, false,
@@ -163,6 +169,19 @@ add_ranks(struct lmq_tokenizer *t, const struct tekken *file, size_t n,
     return status;
 }
 
+/* Every text is one of bytes. */
+static enum lmq_status
+check_bytes(const struct lmq_tokenizer *t, struct lmq_error *err)
+{
+    for (int i = 0; i < 256; i++) {
+        unsigned char byte = (unsigned char)i;
+        if (lmq_vocab_find(&t->vocab, &byte, 1) < 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "tekken: no token is the byte %d", i);
+    }
+    return LMQ_OK;
+}
+
 /* ---- The file ---- */
 
 static enum lmq_status
@@ -210,6 +229,8 @@ read_all(struct lmq_tokenizer *t, const struct tekken *file,
         status = add_ranks(t, file, n_ranks, n_special, err);
     if (status == LMQ_OK)
         status = lmq_vocab_index(&t->vocab, err);
+    if (status == LMQ_OK)
+        status = check_bytes(t, err);
     return status == LMQ_OK ? lmq_pipeline_split_at(
                                   t, pattern, false, LMQ_SPLIT_ISOLATED,
                                   false, err)
