@@ -14,7 +14,8 @@
 /*
  * Appends it to text: chat_template.jinja, else what tokenizer_config.json has
  * (the one called "default" of several), or chat_template.json, as models of
- * several senses have it, else the key of a GGUF. Nothing if there is none. What is there and no text is LMQ_ERR_FORMAT.
+ * several senses have it, else the key of a GGUF. Nothing if there is none.
+ * What is there and no text is LMQ_ERR_FORMAT.
  */
 enum lmq_status lmq_chat_template_find(const struct lmq_blob *blobs,
                                        size_t n_blobs,

@@ -596,11 +596,12 @@ lmq_tokenizer_find_added(const struct lmq_tokenizer *t, const char *text,
     const struct lmq_added_rule rule = { .spans = &all, .n_spans = 1 };
     struct lmq_chars chars = lmq_chars(text, n);
 
-    for (size_t at = 0; at < n;) {
+    for (size_t at = 0, from = 0; at < n;) {
         struct lmq_added_match match =
-            lmq_added_next(&t->added, &t->added.raw, chars, at, at, &rule);
+            lmq_added_next(&t->added, &t->added.raw, chars, at, from, &rule);
         if (match.id >= 0 && lmq_ids_append(ids, match.id) != 0)
             return lmq_fail_nomem(err);
+        from = match.stop;
         at = match.next;
     }
     return LMQ_OK;

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/build/suite.h"
@@ -326,6 +327,35 @@ START_TEST(what_white_space_is_taken_from_is_found_all_the_same)
         "{\"id\":2,\"content\":\"\\n\",\"normalized\":true}]"));
     ENCODES(t, "<e> \na", 0, "1 2 0");
     lmq_tokenizer_close(t);
+    /* Of one that takes from both sides nothing is left there. */
+    t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}", NULL, NULL,
+        NULL,
+        "[{\"id\":1,\"content\":\"<e>\",\"rstrip\":true},"
+        "{\"id\":2,\"content\":\"\\n\",\"lstrip\":true,\"rstrip\":true}]"));
+    ENCODES(t, "a\n\n\na", 0, "0 2 0");
+    ENCODES(t, "<e> \n a", 0, "1 0");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* Each takes all that follows, which is not looked through again. */
+START_TEST(many_tokens_share_a_run_of_white_space)
+{
+    enum { N = 1 << 18 };
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}", NULL, NULL,
+        NULL, "[{\"id\":1,\"content\":\"\\n\",\"rstrip\":true}]"));
+    char *text = malloc(N);
+    struct lmq_ids ids = { 0 };
+    struct lmq_error err;
+
+    memset(text, '\n', N);
+    ck_assert_int_eq(lmq_tokenizer_encode(t, text, N, 0, &ids, &err), LMQ_OK);
+    ck_assert_uint_eq(ids.n, N);
+    lmq_ids_clear(&ids);
+    free(text);
+    lmq_tokenizer_close(t);
 }
 END_TEST
 
@@ -469,6 +499,7 @@ main(void)
         an_added_letter_of_byte_level_keeps_its_byte,
         a_prefix_is_for_what_begins_the_text,
         what_white_space_is_taken_from_is_found_all_the_same,
+        many_tokens_share_a_run_of_white_space,
         the_last_of_equal_merges_counts,
         unigram_finds_what_was_added,
         added_tokens_have_the_ids_that_hugging_face_gives_them,

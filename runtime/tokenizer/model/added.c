@@ -130,6 +130,8 @@ take_spaces(const struct lmq_added_token *token, struct lmq_chars text,
             break;
         match->start -= n;
     }
+    if (token->strips_right && match->stop < floor)
+        match->stop = floor; /* what another one took is all space */
     while (token->strips_right && match->stop < text.n) {
         size_t n = lmq_utf8_length(text.p + match->stop, text.n - match->stop);
         if (n == 0 ||
@@ -211,7 +213,10 @@ lmq_added_next(const struct lmq_added *added, const struct lmq_trie *trie,
         }
         match = (struct lmq_added_match){ at, at + n, at + n, token->id };
         take_spaces(token, text, floor, &match);
-        break;
+        if (!token->strips_left || match.stop > floor)
+            break;
+        match = (struct lmq_added_match){ text.n, text.n, text.n, -1 };
+        at += n; /* nothing is left of it */
     }
     return match;
 }

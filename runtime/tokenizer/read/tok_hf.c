@@ -393,7 +393,7 @@ add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
 
     if (status == LMQ_OK && !is_set(hf->t, id))
         status = add_new(hf, id, text, token.is_special, err);
-    if (id >= hf->next_added)
+    if (id >= hf->next_added && text.n > 0) /* it leaves out empty ones */
         hf->next_added = id + 1;
     token.id = (int32_t)id;
     if (status == LMQ_OK && token.is_normalized) {
