@@ -379,7 +379,6 @@ lmq_journal_add(struct lmq_journal *journal, const struct lmq_plan *plan,
 {
     uint64_t sizes[LMQ_N_EXTENTS];
     json_t *json = describe_record(journal, plan, index, n_zeroed);
-
     enum lmq_status status = describe_ranges(plan, &json, err);
 
     if (status == LMQ_OK && json == NULL)

@@ -393,6 +393,41 @@ START_TEST(a_set_that_is_interrupted_leaves_nothing)
 }
 END_TEST
 
+/* As another process makes it while this one works. */
+static int
+make_other(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    const char *path = context;
+
+    (void)done;
+    (void)total;
+    if (strcmp(stage, "writing to the disk") == 0)
+        write_file(path, "another", 7);
+    return 0;
+}
+
+START_TEST(another_set_that_is_there_by_the_end_is_in_the_way)
+{
+    char *other = strdup(member_path(1, 77));
+    const struct lmq_progress progress = {.report = make_other,
+                                          .context = other};
+    struct lmq_convert_options options = {.shard_size = 6000,
+                                          .forces_tokenizer = 1};
+    struct lmq_error err;
+
+    save_model(1);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("model"));
+    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("set.lmq"), &options,
+                                 &progress, NULL, &err),
+                     LMQ_ERR_IO);
+    ck_assert_msg(strstr(err.message, "a member of a set of this name") !=
+                      NULL, "%s", err.message);
+    ck_assert_uint_eq(files_in_folder(), 2); /* the model and that one */
+    lmq_checkpoint_close(checkpoint);
+    free(other);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -408,6 +443,7 @@ main(void)
         an_older_set_of_the_same_name_is_in_the_way,
         a_set_is_not_replaced_by_what_is_made_of_it,
         a_set_that_is_interrupted_leaves_nothing,
+        another_set_that_is_there_by_the_end_is_in_the_way,
     };
 
     return RUN_SUITE("sets", tests);
