@@ -532,6 +532,10 @@ read_config(const json_t *json, struct lmq_hparams *hparams,
     if (text != NULL)
         lmq_hparams_refuse(hparams, "text of the kind '%.31s' in '%.63s'",
                            text, name == NULL ? "" : name);
+    else if (class != NULL)
+        lmq_hparams_refuse(hparams, "text of no kind ('%s' has no "
+                                    "'model_type') in '%.63s'",
+                           class->nested, name);
     else
         lmq_hparams_refuse(hparams, "the architecture '%.63s'",
                            name == NULL || *name == '\0' ? "(none)" : name);

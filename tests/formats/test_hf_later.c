@@ -598,7 +598,8 @@ START_TEST(text_parts_of_no_family_are_refused)
         LMQ_OK);
     ck_assert(!is_known);
     ck_assert_str_eq(model.h.unsupported,
-                     "the architecture 'VoxtralForConditionalGeneration'");
+                     "text of no kind ('text_config' has no 'model_type') in "
+                     "'VoxtralForConditionalGeneration'");
 }
 END_TEST
 
