@@ -420,6 +420,10 @@ START_TEST(added_tokens_have_the_ids_that_hugging_face_gives_them)
                            NULL, NULL, NULL,
                            "[{\"id\":3,\"content\":\"<x>\"}]"),
                    LMQ_ERR_UNSUPPORTED, "added token 3 is number 2");
+    expect_refusal(hf_file(model, NULL, NULL, NULL,
+                           "[{\"id\":4,\"content\":\"<x>\"},"
+                           "{\"id\":5,\"content\":\"<x>\"}]"),
+                   LMQ_ERR_UNSUPPORTED, "two added tokens have the text '<x>'");
 }
 END_TEST
 

@@ -332,6 +332,27 @@ read_options(struct hf *hf, struct lmq_error *err)
 
 /* ---- Added tokens ---- */
 
+/* To Hugging Face a text that comes again is the token that it was before. */
+static enum lmq_status
+check_texts(const struct hf *hf, struct lmq_error *err)
+{
+    json_t *texts = json_object();
+    enum lmq_status status = texts == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (size_t i = 0; i < json_array_size(hf->added) && status == LMQ_OK;
+         i++) {
+        json_t *token = json_array_get(hf->added, i);
+        const char *text = json_string_value(json_object_get(token, "content"));
+        if (json_object_get(texts, text) != NULL)
+            status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                              "two added tokens have the text '%.100s'", text);
+        else if (json_object_set(texts, text, token) != 0)
+            status = lmq_fail_nomem(err);
+    }
+    json_decref(texts);
+    return status;
+}
+
 /* The added tokens under their ids as text. */
 static enum lmq_status
 index_added(struct hf *hf, json_t *by_id, struct lmq_error *err)
@@ -355,7 +376,7 @@ index_added(struct hf *hf, json_t *by_id, struct lmq_error *err)
         if (json_object_set(by_id, key, token) != 0)
             return lmq_fail_nomem(err);
     }
-    return LMQ_OK;
+    return check_texts(hf, err);
 }
 
 static bool
