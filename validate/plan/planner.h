@@ -114,6 +114,20 @@ double lmq_planner_over_the_whole(const struct lmq_planner *planner,
 double lmq_planner_predict(const struct lmq_planner *planner,
                            double additive);
 
+/* ---- planner_choose.c ---- */
+
+/* Refuses what cannot be had, before anything is measured. */
+enum lmq_status lmq_planner_check_target(struct lmq_planner *planner,
+                                         struct lmq_error *err);
+
+/* When costs are known: the choice for the target, measured. */
+enum lmq_status lmq_planner_choose(struct lmq_planner *planner,
+                                   struct lmq_error *err);
+
+/* What other sizes are predicted to come to. */
+enum lmq_status lmq_planner_draw_front(struct lmq_planner *planner,
+                                       struct lmq_error *err);
+
 /* ---- planner_parts.c ---- */
 
 /* What this part has measured, as JSON. */

@@ -1,0 +1,299 @@
+/*
+ * planner_choose.c - the best choice under a constraint.
+ *
+ * For a size or so many bits it follows from what is known of the units; for a
+ * divergence choices are measured until one meets it.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/elementary.h"
+#include "base/error.h"
+#include "base/progress.h"
+#include "validate/plan/knapsack.h"
+#include "validate/plan/planner.h"
+
+/* A divergence that was asked for is met when it is within this below. */
+#define KLD_ROOM 0.05
+
+/* ---- Choices ---- */
+
+static double
+sum_over(const struct lmq_planner *planner, const double *numbers,
+         const size_t *chosen)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < planner->units.n; i++)
+        sum += numbers[i * planner->offers.n + chosen[i]];
+    return sum;
+}
+
+static enum lmq_status
+weigh(struct lmq_planner *planner, struct lmq_error *err)
+{
+    struct lmq_choice *choice = &planner->choice;
+
+    choice->bytes = sum_over(planner, planner->offers.bytes, choice->chosen);
+    choice->additive = sum_over(planner, planner->costs, choice->chosen);
+    choice->predicted = lmq_planner_predict(planner, choice->additive);
+    free(planner->recipe);
+    planner->recipe = lmq_offers_recipe(&planner->offers, &planner->units,
+                                        choice->chosen, "");
+    if (planner->recipe == NULL)
+        return lmq_fail_nomem(err);
+    return lmq_offers_file_size(planner->job.reference_file, planner->recipe,
+                                &choice->file, err);
+}
+
+static enum lmq_status
+choose_bytes(struct lmq_planner *planner, double limit, size_t *chosen,
+             double *bound, struct lmq_error *err)
+{
+    const struct lmq_knapsack knapsack = {
+        planner->units.n, planner->offers.n, planner->offers.bytes,
+        planner->costs, limit};
+
+    return lmq_knapsack_solve(&knapsack, chosen, bound, err);
+}
+
+/* The choice with the least costs of so many bytes of units. */
+static enum lmq_status
+choose_within(struct lmq_planner *planner, double limit, struct lmq_error *err)
+{
+    struct lmq_choice *choice = &planner->choice;
+    double bound;
+    enum lmq_status status =
+        choose_bytes(planner, limit, choice->chosen, &bound, err);
+
+    if (status == LMQ_OK)
+        status = weigh(planner, err);
+    if (status == LMQ_OK)
+        choice->gap = choice->predicted > 0
+                          ? fmax(1 - lmq_planner_predict(planner, bound) /
+                                         choice->predicted,
+                                 0)
+                          : 0;
+    return status;
+}
+
+static enum lmq_status
+fail_too_small(double wanted, const char *option, double nearest, int digits,
+               struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             ".%s is %.*g, and the least that can be had is %.*g", option,
+             digits, wanted, digits, nearest);
+    lmq_hint(err, "that is each matrix in the encoding that takes least; "
+                  "shards and digests would come on top");
+    return LMQ_ERR_ARG;
+}
+
+enum lmq_status
+lmq_planner_check_target(struct lmq_planner *planner, struct lmq_error *err)
+{
+    const struct lmq_planning_options *o = planner->options;
+    double least = planner->offers.least;
+    double bits =
+        8 * (least + planner->other_bytes) / planner->n_parameters;
+    enum lmq_status status = choose_within(planner, least, err);
+    double size = (double)planner->choice.file;
+
+    if (status != LMQ_OK)
+        return status;
+    if (o->target_size > 0 && size > (double)o->target_size)
+        return fail_too_small((double)o->target_size, "target_size", size, 15,
+                              err);
+    /* What is said is enough: in so many digits it is never less. */
+    if (o->target_bits > 0 && bits > o->target_bits)
+        return fail_too_small(o->target_bits, "target_bits",
+                              bits * (1 + 5e-10), 10, err);
+    return LMQ_OK;
+}
+
+/* ---- Size and bits ---- */
+
+/* As many bytes for the units as leave room for all that is not one. How much
+ * that is depends on the choice, by the length of its recipe: rounds, with less
+ * room in each, down to what is sure to fit. */
+static enum lmq_status
+choose_size(struct lmq_planner *planner, struct lmq_error *err)
+{
+    double target = (double)planner->options->target_size;
+    double least = planner->offers.least;
+    const struct lmq_choice *choice = &planner->choice;
+    enum lmq_status status = choose_within(planner, least, err);
+
+    if (status != LMQ_OK)
+        return status;
+    double limit = target - ((double)choice->file - choice->bytes);
+    for (double less = 16;; less *= 2) {
+        limit = fmax(limit, least);
+        status = choose_within(planner, limit, err);
+        double over = (double)choice->file - target;
+        if (status != LMQ_OK || over <= 0)
+            return status;
+        limit -= over + less;
+    }
+}
+
+static enum lmq_status
+choose_bits(struct lmq_planner *planner, struct lmq_error *err)
+{
+    double target = planner->options->target_bits;
+    double limit =
+        target / 8 * planner->n_parameters - planner->other_bytes;
+
+    return choose_within(planner, limit, err);
+}
+
+/* ---- Divergence ---- */
+
+/* The most that costs may come to for a predicted divergence. */
+static double
+costs_for(const struct lmq_planner *planner, double kld)
+{
+    double low = 0, high = 1;
+
+    while (lmq_planner_predict(planner, high) < kld && high < 1e6)
+        high *= 2;
+    for (int i = 0; i < 100; i++) {
+        double middle = (low + high) / 2;
+        *(lmq_planner_predict(planner, middle) <= kld ? &low : &high) = middle;
+    }
+    return low;
+}
+
+/* The least bytes with a predicted divergence of no more than `kld`. */
+static enum lmq_status
+choose_kld(struct lmq_planner *planner, double kld, struct lmq_error *err)
+{
+    const struct lmq_knapsack knapsack = {
+        planner->units.n, planner->offers.n, planner->costs,
+        planner->offers.bytes, costs_for(planner, kld)};
+    struct lmq_choice *choice = &planner->choice;
+    double bound;
+    enum lmq_status status =
+        lmq_knapsack_solve(&knapsack, choice->chosen, &bound, err);
+
+    if (status == LMQ_OK)
+        status = weigh(planner, err);
+    choice->gap =
+        choice->bytes > 0 ? fmax(1 - bound / choice->bytes, 0) : 0;
+    return status;
+}
+
+/* One offer for all may have turned out to be better than the choice. */
+static enum lmq_status
+check(struct lmq_planner *planner, struct lmq_error *err)
+{
+    enum lmq_status status = lmq_planner_check(planner, err);
+
+    return status == LMQ_OK && planner->choice.is_uniform
+               ? weigh(planner, err)
+               : status;
+}
+
+/* Changes places with the best if it is better. */
+static void
+keep_best(struct lmq_planner *planner)
+{
+    struct lmq_choice choice = planner->choice;
+
+    if (choice.measured > planner->options->target_kld ||
+        (planner->has_best && choice.bytes >= planner->best.bytes))
+        return;
+    planner->choice = planner->best;
+    planner->best = choice;
+    planner->has_best = true;
+}
+
+static enum lmq_status
+fail_too_near(const struct lmq_planner *planner, struct lmq_error *err)
+{
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             ".target_kld is %g, and the nearest that was found is %g",
+             planner->options->target_kld, planner->choice.measured);
+    lmq_hint(err, "a target of that, or of more, can be met");
+    return LMQ_ERR_ARG;
+}
+
+/* What was measured decides: the next round asks for less, or for more, between
+ * what held and what did not; the last one makes sure that something does. */
+static enum lmq_status
+meet_kld(struct lmq_planner *planner, struct lmq_error *err)
+{
+    const double target = planner->options->target_kld;
+    double wanted = target, held = 0, missed = INFINITY; /* by what is wanted */
+    enum lmq_status status = LMQ_OK;
+
+    for (int i = 0; i < LMQ_ROUNDS_MOST && status == LMQ_OK; i++) {
+        size_t n_windows = planner->job.corpus.n_windows;
+        status = choose_kld(planner, wanted, err);
+        if (status == LMQ_OK)
+            status = check(planner, err);
+        if (planner->job.corpus.n_windows != n_windows) /* that was of less */
+            held = 0, missed = INFINITY, planner->has_best = false;
+        double measured = planner->choice.measured;
+        bool is_least = planner->choice.bytes <= planner->offers.least;
+        bool is_near = measured >= target * (1 - KLD_ROOM);
+        if (status == LMQ_OK)
+            keep_best(planner);
+        if (measured <= target && (is_near || is_least))
+            break;
+        if (measured <= target)
+            held = fmax(held, wanted);
+        else
+            missed = fmin(missed, wanted);
+        wanted *= held > 0 || i + 2 < LMQ_ROUNDS_MOST
+                      ? (1 - KLD_ROOM / 2) * target / fmax(measured, target / 4)
+                      : 0.8 * target / measured;
+        if (missed < INFINITY && (wanted <= held || wanted >= missed))
+            wanted = sqrt(fmax(held, missed / 16) * missed);
+    }
+    if (status != LMQ_OK)
+        return status;
+    if (!planner->has_best)
+        return fail_too_near(planner, err);
+    struct lmq_choice best = planner->best;
+    planner->best = planner->choice;
+    planner->choice = best;
+    return weigh(planner, err);
+}
+
+/* ---- All of it ---- */
+
+enum lmq_status
+lmq_planner_choose(struct lmq_planner *planner, struct lmq_error *err)
+{
+    const struct lmq_planning_options *o = planner->options;
+
+    if (o->target_kld > 0)
+        return meet_kld(planner, err);
+    enum lmq_status status = o->target_size > 0 ? choose_size(planner, err)
+                                                : choose_bits(planner, err);
+    return status == LMQ_OK ? check(planner, err) : status;
+}
+
+/* Sizes from the least to the most, in equal ratios. */
+enum lmq_status
+lmq_planner_draw_front(struct lmq_planner *planner, struct lmq_error *err)
+{
+    double least = planner->offers.least, most = planner->offers.most;
+    enum lmq_status status = LMQ_OK;
+
+    for (int i = 0; i < LMQ_FRONT_POINTS && status == LMQ_OK; i++) {
+        double part = (double)i / (LMQ_FRONT_POINTS - 1), bound;
+        double limit = least * lmq_exp(part * lmq_log(most / least));
+        status = choose_bytes(planner, fmax(limit, least), planner->scratch,
+                              &bound, err);
+        planner->front[planner->n_front++] = (struct lmq_front_point){
+            sum_over(planner, planner->offers.bytes, planner->scratch),
+            lmq_planner_predict(
+                planner,
+                sum_over(planner, planner->costs, planner->scratch))};
+    }
+    return status;
+}
