@@ -63,18 +63,22 @@ rules_of(char *options, const char *rules[RULES_MOST])
     return n;
 }
 
-/* What the last step promises, of a container of 4 bits and these rules. */
+/* What the last step promises, of a container that is made so. */
 static void
-assert_cure_keeps_word(const char *judged, const char *text,
-                       const char *const *before, size_t n_before)
+assert_cure_keeps_word(const char *source,
+                       const struct lmq_convert_options *made)
 {
+    const char *text = short_text("text", 4000);
     struct lmq_validate_options options = attributing(&text);
-    struct lmq_report *sick = validate(fable(""), judged, &options);
-    const struct lmq_report *cure = lmq_report_at(sick, "attribution.cure");
-    size_t n = lmq_report_length(cure);
+    struct lmq_convert_options again = *made;
     const char *rules[2 * RULES_MOST];
     char words[1024];
 
+    lmq_report_free(convert(source, in_folder("sick.lmq"), made));
+    struct lmq_report *sick =
+        validate(source, in_folder("sick.lmq"), &options);
+    const struct lmq_report *cure = lmq_report_at(sick, "attribution.cure");
+    size_t n = lmq_report_length(cure);
     ck_assert_uint_ge(n, 1);
     for (size_t i = 0; i < n; i++) {
         const struct lmq_report *step = lmq_report_item(cure, i);
@@ -84,18 +88,22 @@ assert_cure_keeps_word(const char *judged, const char *text,
     }
     const struct lmq_report *last = lmq_report_item(cure, n - 1);
     snprintf(words, sizeof(words), "%s", lmq_report_string(last, "options"));
-    for (size_t i = 0; i < n_before; i++)
-        rules[i] = before[i];
-    n = n_before + rules_of(words, rules + n_before);
+    for (size_t i = 0; i < made->n_rules; i++)
+        rules[i] = made->rules[i];
+    again.n_rules += rules_of(words, rules + made->n_rules);
+    again.rules = rules;
+    lmq_report_free(convert(source, in_folder("cured.lmq"), &again));
     struct lmq_report *well =
-        validate(fable(""), narrow("cured.lmq", rules, n), &options);
-    ck_assert(lmq_report_number(well, "attribution.kld") ==
-              lmq_report_number(last, "kld_without"));
-    /* There norms count as well. */
+        validate(source, in_folder("cured.lmq"), &options);
+    double found = lmq_report_number(well, "attribution.kld");
+    double said = lmq_report_number(last, "kld_without");
+    ck_assert_msg(found == said, "%.9g with %s, not %.9g", found,
+                  lmq_report_string(last, "options"), said);
     double added = lmq_report_number(well, "protocol.model.bits_per_weight") -
                    lmq_report_number(sick, "protocol.model.bits_per_weight");
-    ck_assert_double_eq_tol(added, lmq_report_number(last, "bits_added"),
-                            0.005 * added);
+    said = lmq_report_number(last, "bits_added");
+    ck_assert_msg(fabs(added - said) <= 1e-6, "%.9g bits with %s, not %.9g",
+                  added, lmq_report_string(last, "options"), said);
     lmq_report_free(well);
     lmq_report_free(sick);
 }
@@ -103,11 +111,90 @@ assert_cure_keeps_word(const char *judged, const char *text,
 START_TEST(a_cure_gives_the_divergence_that_it_promises)
 {
     const char *const kept[] = {"token_embd=q8", "output=q8"};
+    struct lmq_convert_options made = {.size = sizeof(made),
+                                       .encoding = "q4",
+                                       .group_size = 64, /* padded */
+                                       .replaces = 1};
 
-    assert_cure_keeps_word(narrow("q4.lmq", NULL, 0),
-                           short_text("text", 4000), NULL, 0);
-    assert_cure_keeps_word(narrow("ends.lmq", kept, 2),
-                           short_text("text", 4000), kept, 2);
+    assert_cure_keeps_word(fable(""), &made);
+    made.rules = kept;
+    made.n_rules = 2;
+    assert_cure_keeps_word(fable(""), &made);
+    made.method = "absmax";
+    assert_cure_keeps_word(fable(""), &made);
+    made.method = NULL;
+    made.group_size = 0;
+    made.rotates = 1;
+    assert_cure_keeps_word(fable(""), &made);
+}
+END_TEST
+
+/* The head is the embedding for one of them, or for both, and stored twice in
+ * the other, or in none. */
+START_TEST(a_cure_counts_a_head_where_it_is_stored)
+{
+    static const char *const rules[][3] = {
+        {"*=f32", "token_embd=q8", "output=q8"},
+        {"*=f32", "token_embd=q4", "output=q4"},
+        {"*=f32", "token_embd=q4", "output=q6"},
+        {"*=f32", "output=q4"}};
+    struct lmq_convert_options made = {.size = sizeof(made), .tie = "never",
+                                       .replaces = 1};
+    const struct lmq_convert_options twice = {.size = sizeof(twice),
+                                              .tie = "never",
+                                              .encoding = "f32"};
+
+    lmq_report_free(convert(fable(""), in_folder("twice.lmq"), &twice));
+    for (size_t i = 0; i < 4; i++) {
+        made.rules = rules[i];
+        made.n_rules = i < 3 ? 3 : 2;
+        assert_cure_keeps_word(fable(""), &made);
+    }
+    assert_cure_keeps_word(in_folder("twice.lmq"), &made);
+    made.tie = NULL;
+    made.rules = rules[0];
+    made.n_rules = 3;
+    assert_cure_keeps_word(in_folder("twice.lmq"), &made);
+}
+END_TEST
+
+/* These are taken as they are. */
+START_TEST(a_cure_takes_integers_of_the_source)
+{
+    const struct lmq_convert_options source = {
+        .size = sizeof(source), .encoding = "q5", .group_size = 32};
+    const struct lmq_convert_options made = {.size = sizeof(made),
+                                             .encoding = "q4",
+                                             .group_size = 32};
+
+    lmq_report_free(convert(fable(""), in_folder("q5.lmq"), &source));
+    assert_cure_keeps_word(in_folder("q5.lmq"), &made);
+}
+END_TEST
+
+START_TEST(a_head_of_its_own_is_judged_alone)
+{
+    const char *const rules[] = {"*=f32", "output=q4"};
+    const struct lmq_convert_options made = {.size = sizeof(made),
+                                             .tie = "never",
+                                             .rules = rules,
+                                             .n_rules = 2};
+    const char *text = short_text("text", 4000);
+    struct lmq_validate_options options = attributing(&text);
+
+    lmq_report_free(convert(fable(""), in_folder("head.lmq"), &made));
+    struct lmq_report *report =
+        validate(fable(""), in_folder("head.lmq"), &options);
+    const struct lmq_report *tensors =
+        lmq_report_at(report, "attribution.tensors");
+    ck_assert_uint_eq(lmq_report_length(tensors), 30);
+    const struct lmq_report *head = lmq_report_item(tensors, 0);
+    ck_assert_str_eq(lmq_report_string(head, "name"), "output");
+    ck_assert_str_eq(lmq_report_string(head, "type"), "q4");
+    ck_assert(lmq_report_number(head, "kld_without") == 0);
+    ck_assert_str_eq(lmq_report_string(report, "attribution.cure.0.options"),
+                     "--set=output=q8");
+    lmq_report_free(report);
 }
 END_TEST
 
@@ -252,6 +339,9 @@ main(void)
 {
     const TTest *const tests[] = {
         a_cure_gives_the_divergence_that_it_promises,
+        a_cure_counts_a_head_where_it_is_stored,
+        a_cure_takes_integers_of_the_source,
+        a_head_of_its_own_is_judged_alone,
         what_has_8_bits_is_kept_as_the_source_has_it,
         a_share_is_what_goes_away_with_the_tensor_kept,
         memory_and_threads_change_no_share,

@@ -119,6 +119,17 @@ take_record(const struct lmq_plan *plan, size_t index,
         choice->stored = lmq_stored_of(record->quant.bits);
 }
 
+void
+lmq_unit_take(const struct lmq_plan *plan, const struct lmq_unit *unit,
+              struct lmq_encoding_choice *choice, double *bytes)
+{
+    for (size_t i = 0; i < plan->n_records; i++)
+        if (plan->records[i].place.part == LMQ_PART_WEIGHT &&
+            plan->records[i].encoding != LMQ_ENCODING_ALIAS &&
+            lmq_unit_has(unit, &plan->records[i].place))
+            take_record(plan, i, choice, bytes);
+}
+
 static enum lmq_status
 measure_error(struct lmq_checkpoint *checkpoint, const struct lmq_plan *plan,
               const struct lmq_unit *unit,
@@ -162,11 +173,7 @@ add_offer(struct lmq_checkpoint *checkpoint, const struct lmq_units *units,
         struct lmq_encoding_choice *choice =
             &offers->choices[i * LMQ_OFFERS_MOST + at];
         double *bytes = &offers->bytes[i * LMQ_OFFERS_MOST + at];
-        for (size_t j = 0; j < plan->n_records; j++)
-            if (plan->records[j].place.part == LMQ_PART_WEIGHT &&
-                plan->records[j].encoding != LMQ_ENCODING_ALIAS &&
-                lmq_unit_has(&units->units[i], &plan->records[j].place))
-                take_record(plan, j, choice, bytes);
+        lmq_unit_take(plan, &units->units[i], choice, bytes);
         status = measure_error(checkpoint, plan, &units->units[i], choice,
                                workers,
                                &offers->errors[i * LMQ_OFFERS_MOST + at], err);

@@ -8,6 +8,8 @@
 #include "validate/plan/units.h"
 #include "validate/plan/variant.h"
 
+struct lmq_plan;
+
 /* One of the encodings that are weighed. */
 struct lmq_offer {
     const char *name;     /* "q4/64" */
@@ -30,6 +32,10 @@ struct lmq_offers {
 /* Whether a conversion stores the head as the embedding again. */
 enum lmq_status lmq_offers_tied(struct lmq_checkpoint *checkpoint,
                                 bool *is_tied, struct lmq_error *err);
+
+/* What a conversion makes of a unit; adds the bytes that it takes. */
+void lmq_unit_take(const struct lmq_plan *plan, const struct lmq_unit *unit,
+                   struct lmq_encoding_choice *choice, double *bytes);
 
 /* With those that are rotated, or without. *offers is released even if this
  * fails. */

@@ -19,9 +19,8 @@
 #include "base/report.h"
 #include "base/size.h"
 #include "base/text/buffer.h"
-#include "formats/describe.h"
-#include "quantize/tiles.h"
 #include "validate/plan/mixes.h"
+#include "validate/plan/remedies.h"
 
 /* Steps of a cure. */
 #define STEPS_MOST 5
@@ -42,11 +41,7 @@ lmq_wants_tensors(const struct lmq_job *job)
 
 struct share {
     const struct lmq_unit *unit;
-    const char *type;     /* "q4", in the judged model */
-    double bits;          /* of all its weights there */
-    struct lmq_encoding_choice remedy;
-    bool is_kept;         /* the remedy is what the source has */
-    double remedy_bits;   /* 0: there is none */
+    const struct lmq_remedy *remedy; /* all zero of an emulation */
     double without, part; /* what is left of the divergence, what goes away */
 };
 
@@ -55,7 +50,8 @@ struct shares {
     const struct lmq_checkpoint *judged; /* NULL: an emulation */
     uint64_t n_parameters; /* norms, too: what bits per weight are of */
     struct lmq_units units;
-    struct share *list; /* as the units */
+    struct lmq_remedy *remedies; /* as the units */
+    struct share *list;          /* these, too */
     struct share **order;
     struct lmq_mixing mixing;
     const struct lmq_encoding_choice **choices; /* (mixes, units) */
@@ -64,127 +60,46 @@ struct shares {
     double full;
 };
 
-/* ---- What a unit is, and could be ---- */
-
-static bool
-is_counted(const struct lmq_checkpoint *checkpoint,
-           const struct lmq_tensor *tensor)
-{
-    return tensor->alias_of == NULL && !(lmq_tensor_is_head(tensor) &&
-                                         lmq_checkpoint_is_tied(checkpoint));
-}
-
-/* Of all matrices of a unit in a file together. *first becomes the first of
- * them, NULL if there is none. */
-static double
-sum_bits(const struct lmq_checkpoint *checkpoint, const struct lmq_unit *unit,
-         double (*bits)(const struct lmq_tensor *tensor),
-         const struct lmq_tensor **first)
-{
-    double sum = 0;
-
-    *first = NULL;
-    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
-        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        if (tensor->place.part != LMQ_PART_WEIGHT ||
-            !lmq_unit_has(unit, &tensor->place) ||
-            !is_counted(checkpoint, tensor))
-            continue;
-        sum += bits(tensor);
-        *first = *first == NULL ? tensor : *first;
-    }
-    return sum;
-}
-
-static double
-present_bits(const struct lmq_tensor *tensor)
-{
-    return tensor->bits_per_element * (double)tensor->n_elements;
-}
-
-/* Of 8 bits in the same groups, filled up as a container has them. */
-static double
-bits_as_q8(const struct lmq_tensor *tensor)
-{
-    struct lmq_quant quant = tensor->quant;
-    uint64_t values, scales;
-
-    quant.bits = LMQ_BITS_MAX;
-    return lmq_layout_sizes(LMQ_LAYOUT_TILES, tensor->n_rows, tensor->n_cols,
-                            &quant, &values, &scales)
-               ? 8.0 * ((double)values + (double)scales)
-               : 0;
-}
-
-/* 8 bits in the groups that it has; or, of 8 bits, what the source has. */
-static void
-find_remedy(const struct shares *shares, struct share *share)
-{
-    const struct lmq_tensor *judged, *source;
-
-    share->bits = sum_bits(shares->judged, share->unit, present_bits, &judged);
-    double source_bits =
-        sum_bits(shares->job->reference_file, share->unit, present_bits,
-                 &source);
-    if (judged == NULL || source == NULL)
-        return;
-    share->type = judged->encoding != NULL ? judged->encoding
-                                           : lmq_dtype_name(judged->dtype);
-    unsigned bits = judged->quant.group_size == 0 ? 0 : judged->quant.bits;
-    if (bits != 0 && bits < LMQ_BITS_MAX) {
-        share->remedy = (struct lmq_encoding_choice){
-            .stored = LMQ_STORED_Q8, .quant = judged->quant};
-        share->remedy.quant.bits = LMQ_BITS_MAX;
-        share->remedy.quant.method = LMQ_METHOD_SEARCH;
-        share->remedy_bits =
-            sum_bits(shares->judged, share->unit, bits_as_q8, &judged);
-    } else if (source->quant.group_size == 0 && source->packing == NULL &&
-               source->blocks == NULL && source->encoding == NULL) {
-        share->is_kept = true;
-        share->remedy_bits = source_bits;
-    }
-    if (share->remedy_bits <= share->bits)
-        share->remedy_bits = 0;
-}
-
 /* ---- Measuring ---- */
 
 static enum lmq_status
 find_shares(struct shares *shares, struct lmq_error *err)
 {
     const struct lmq_job *job = shares->job;
-    bool is_tied =
-        lmq_checkpoint_is_tied(job->reference_file) ||
-        (shares->judged != NULL && lmq_checkpoint_is_tied(shares->judged));
-    enum lmq_status status =
-        lmq_units_find(job->reference_file, is_tied, &shares->units, err);
+    /* A head that it has of its own is decided about alone, also if it is the
+     * embedding for the reference. */
+    const struct lmq_checkpoint *file =
+        shares->judged != NULL ? shares->judged : job->reference_file;
+    enum lmq_status status = lmq_units_find(
+        file, lmq_checkpoint_is_tied(file), &shares->units, err);
     size_t n = shares->units.n, n_mixes = n > STEPS_MOST ? n : STEPS_MOST;
 
     if (status != LMQ_OK)
         return status;
-    shares->n_parameters = lmq_checkpoint_sizes(
-        shares->judged != NULL ? shares->judged : job->reference_file)
-        .parameters;
+    shares->n_parameters = lmq_checkpoint_sizes(file).parameters;
+    shares->remedies = calloc(n + 1, sizeof(*shares->remedies));
     shares->list = calloc(n + 1, sizeof(*shares->list));
     shares->order = calloc(n + 1, sizeof(*shares->order));
     shares->choices = calloc(n_mixes * n + 1, sizeof(*shares->choices));
     shares->mixes = calloc(n_mixes, sizeof(*shares->mixes));
     shares->drifts = calloc(n_mixes, sizeof(*shares->drifts));
-    if (shares->list == NULL || shares->order == NULL ||
-        shares->choices == NULL || shares->mixes == NULL ||
-        shares->drifts == NULL)
+    if (shares->remedies == NULL || shares->list == NULL ||
+        shares->order == NULL || shares->choices == NULL ||
+        shares->mixes == NULL || shares->drifts == NULL)
         return lmq_fail_nomem(err);
     for (size_t i = 0; i < n_mixes; i++)
         shares->mixes[i].choices = shares->choices + i * n;
     for (size_t i = 0; i < n; i++) {
-        shares->list[i].unit = &shares->units.units[i];
+        shares->list[i] = (struct share){.unit = &shares->units.units[i],
+                                         .remedy = &shares->remedies[i]};
         shares->order[i] = &shares->list[i];
-        if (shares->judged != NULL)
-            find_remedy(shares, &shares->list[i]);
     }
     shares->mixing.units = &shares->units;
     shares->mixing.mixes = shares->mixes;
-    return LMQ_OK;
+    return shares->judged == NULL
+               ? LMQ_OK
+               : lmq_remedies_find(job, shares->judged, &shares->units,
+                                   shares->remedies, err);
 }
 
 static enum lmq_status
@@ -238,8 +153,10 @@ compare_parts(const void *a, const void *b)
 static double
 worth(const struct share *share)
 {
-    return share->remedy_bits > 0 && share->part >= SHARE_LEAST
-               ? share->part / (share->remedy_bits - share->bits)
+    const struct lmq_remedy *remedy = share->remedy;
+
+    return remedy->encoding != NULL && share->part >= SHARE_LEAST
+               ? share->part / (remedy->bits_then - remedy->bits)
                : 0;
 }
 
@@ -274,16 +191,22 @@ describe_shares(const struct shares *shares)
                                     : json_integer(share->unit->layer));
         lmq_put(&json, "role", json_string(lmq_role_name(share->unit->role)));
         lmq_put(&json, "parameters", lmq_json_size(share->unit->n_weights));
-        if (share->type != NULL) {
-            lmq_put(&json, "type", json_string(share->type));
+        if (share->remedy->type != NULL) {
+            lmq_put(&json, "type", json_string(share->remedy->type));
             lmq_put(&json, "bits_per_weight",
-                    lmq_json_number(share->bits / n));
+                    lmq_json_number(share->remedy->bits / n));
         }
         lmq_put(&json, "kld_without", lmq_json_number(share->without));
         lmq_put(&json, "share", lmq_json_number(share->part));
         lmq_append(&list, json);
     }
     return list;
+}
+
+static bool
+is_kept(const struct share *share)
+{
+    return strcmp(share->remedy->encoding, "keep") == 0;
 }
 
 /* "--set=blk.2.ffn_down=q8 --keep=token_embd" as convert takes it; quoted where
@@ -295,8 +218,8 @@ add_option(struct lmq_buffer *text, const struct share *share,
     const char *quote = strchr(name, '*') == NULL ? "" : "'";
 
     lmq_buffer_print(text, "%s--%s=%s%s%s%s", text->n > 0 ? " " : "",
-                     share->is_kept ? "keep" : "set", quote, name,
-                     share->is_kept ? "" : "=q8", quote);
+                     is_kept(share) ? "keep" : "set", quote, name,
+                     is_kept(share) ? "" : "=q8", quote);
 }
 
 static json_t *
@@ -327,7 +250,7 @@ describe_step(const struct shares *shares, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct share *share = shares->order[i];
         sum += share->part;
-        bits += share->remedy_bits - share->bits;
+        bits += share->remedy->bits_then - share->remedy->bits;
         lmq_append(&names, lmq_json_text(share->unit->name));
     }
     lmq_put(&json, "names", names);
@@ -358,7 +281,7 @@ describe_cure(struct shares *shares, json_t **cure, struct lmq_error *err)
         for (size_t j = 0; j <= i; j++) {
             const struct share *share = shares->order[j];
             shares->mixes[i].choices[share->unit - shares->units.units] =
-                share->is_kept ? &lmq_as_reference : &share->remedy;
+                is_kept(share) ? &lmq_as_reference : &share->remedy->choice;
         }
     if (n_steps > 0)
         status = measure(shares, n_steps, err);
@@ -411,6 +334,7 @@ lmq_attribute_tensors(struct lmq_job *job, size_t index, size_t n_windows,
     free((void *)shares.choices);
     free((void *)shares.order);
     free(shares.list);
+    free(shares.remedies);
     lmq_units_free(&shares.units);
     return status;
 }
