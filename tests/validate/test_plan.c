@@ -102,6 +102,30 @@ START_TEST(a_container_is_never_larger_than_its_target)
 }
 END_TEST
 
+/* Of offers that take the least some cost less, with a longer recipe. */
+START_TEST(the_least_size_can_be_had)
+{
+    const char *text = fable("held-out-b.txt");
+    struct lmq_planning_options options = planning(&text);
+    struct lmq_error err;
+    double least;
+
+    options.max_tokens = 600;
+    options.rotates = 1;
+    options.target_size = 1000;
+    ck_assert_int_eq(try_plan(NULL, &options, NULL, &err), LMQ_ERR_ARG);
+    ck_assert_int_eq(sscanf(strstr(err.message, "had is "), "had is %lf",
+                            &least), 1);
+    for (int i = 0; i < 3; i++) {
+        options.target_size = (uint64_t)least + 64 * (unsigned)i;
+        struct lmq_report *report = plan(NULL, &options);
+        ck_assert(lmq_report_number(report, "prediction.bytes") <=
+                  (double)options.target_size);
+        lmq_report_free(report);
+    }
+}
+END_TEST
+
 /* Over a text that it has not seen; and against every encoding that is no
  * larger. */
 START_TEST(a_plan_holds_elsewhere_and_beats_one_encoding_for_all)
@@ -362,6 +386,7 @@ main(void)
 {
     const TTest *const tests[] = {
         a_container_is_never_larger_than_its_target,
+        the_least_size_can_be_had,
         a_plan_holds_elsewhere_and_beats_one_encoding_for_all,
         what_is_uncertain_is_measured_over_more,
         what_is_said_is_of_as_much_as_is_said,

@@ -59,17 +59,13 @@ choose_bytes(struct lmq_planner *planner, double limit, size_t *chosen,
     return lmq_knapsack_solve(&knapsack, chosen, bound, err);
 }
 
-/* The choice with the least costs of so many bytes of units. */
+/* Beside what no choice could cost less than. */
 static enum lmq_status
-choose_within(struct lmq_planner *planner, double limit, struct lmq_error *err)
+weigh_against(struct lmq_planner *planner, double bound, struct lmq_error *err)
 {
     struct lmq_choice *choice = &planner->choice;
-    double bound;
-    enum lmq_status status =
-        choose_bytes(planner, limit, choice->chosen, &bound, err);
+    enum lmq_status status = weigh(planner, err);
 
-    if (status == LMQ_OK)
-        status = weigh(planner, err);
     if (status == LMQ_OK)
         choice->gap = choice->predicted > 0
                           ? fmax(1 - lmq_planner_predict(planner, bound) /
@@ -77,6 +73,38 @@ choose_within(struct lmq_planner *planner, double limit, struct lmq_error *err)
                                  0)
                           : 0;
     return status;
+}
+
+/* The choice with the least costs of so many bytes of units. */
+static enum lmq_status
+choose_within(struct lmq_planner *planner, double limit, struct lmq_error *err)
+{
+    double bound;
+    enum lmq_status status =
+        choose_bytes(planner, limit, planner->choice.chosen, &bound, err);
+
+    return status == LMQ_OK ? weigh_against(planner, bound, err) : status;
+}
+
+/* Of the offers that take least the first, whatever they cost: with the short
+ * recipe that this has, the file is what targets are held against. */
+static enum lmq_status
+choose_least(struct lmq_planner *planner, struct lmq_error *err)
+{
+    const struct lmq_offers *offers = &planner->offers;
+    size_t *chosen = planner->choice.chosen;
+    double bound;
+    enum lmq_status status =
+        choose_bytes(planner, offers->least, chosen, &bound, err);
+
+    for (size_t i = 0; i < planner->units.n && status == LMQ_OK; i++) {
+        const double *bytes = offers->bytes + i * offers->n;
+        chosen[i] = 0;
+        for (size_t j = 1; j < offers->n; j++)
+            if (bytes[j] < bytes[chosen[i]])
+                chosen[i] = j;
+    }
+    return status == LMQ_OK ? weigh_against(planner, bound, err) : status;
 }
 
 static enum lmq_status
@@ -98,7 +126,7 @@ lmq_planner_check_target(struct lmq_planner *planner, struct lmq_error *err)
     double least = planner->offers.least;
     double bits =
         8 * (least + planner->other_bytes) / planner->n_parameters;
-    enum lmq_status status = choose_within(planner, least, err);
+    enum lmq_status status = choose_least(planner, err);
     double size = (double)planner->choice.file;
 
     if (status != LMQ_OK)
@@ -117,25 +145,31 @@ lmq_planner_check_target(struct lmq_planner *planner, struct lmq_error *err)
 
 /* As many bytes for the units as leave room for all that is not one. How much
  * that is depends on the choice, by the length of its recipe: rounds, with less
- * room in each, down to what is sure to fit. */
+ * room in each, down to what is sure to fit. (Of as few bytes there may be a
+ * choice that costs less and needs the longer recipe.) */
 static enum lmq_status
 choose_size(struct lmq_planner *planner, struct lmq_error *err)
 {
     double target = (double)planner->options->target_size;
     double least = planner->offers.least;
     const struct lmq_choice *choice = &planner->choice;
-    enum lmq_status status = choose_within(planner, least, err);
+    enum lmq_status status = choose_least(planner, err);
 
     if (status != LMQ_OK)
         return status;
     double limit = target - ((double)choice->file - choice->bytes);
     for (double less = 16;; less *= 2) {
-        limit = fmax(limit, least);
-        status = choose_within(planner, limit, err);
+        status = choose_within(planner, fmax(limit, least), err);
         double over = (double)choice->file - target;
         if (status != LMQ_OK || over <= 0)
             return status;
+        if (limit <= least)
+            return choose_least(planner, err);
         limit -= over + less;
+        status = lmq_progress_report(planner->job.progress, "choosing", 0, 1,
+                                     err);
+        if (status != LMQ_OK)
+            return status;
     }
 }
 

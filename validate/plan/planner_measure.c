@@ -384,23 +384,51 @@ mean_of_few(const struct lmq_planner *planner, const struct lmq_drift *drift)
     return planner->n_few_scored > 0 ? sum / (double)planner->n_few_scored : 0;
 }
 
+/* Whether its recipe, too, leaves the file within the target. */
+static enum lmq_status
+try_rival(struct lmq_planner *planner, size_t offer, bool *fits,
+          struct lmq_error *err)
+{
+    uint64_t size;
+
+    *fits = true;
+    if (planner->options->target_size == 0)
+        return LMQ_OK;
+    for (size_t i = 0; i < planner->units.n; i++)
+        planner->scratch[i] = offer;
+    char *recipe = lmq_offers_recipe(&planner->offers, &planner->units,
+                                     planner->scratch, "");
+    enum lmq_status status =
+        recipe == NULL ? lmq_fail_nomem(err)
+                       : lmq_offers_file_size(planner->job.reference_file,
+                                              recipe, &size, err);
+    *fits = status == LMQ_OK && size <= planner->options->target_size;
+    free(recipe);
+    return status;
+}
+
 /* The offer for all that is best of those that take no more; the number of
  * offers if there is none. */
-static size_t
-find_rival(const struct lmq_planner *planner)
+static enum lmq_status
+find_rival(struct lmq_planner *planner, size_t *rival, struct lmq_error *err)
 {
     const struct lmq_offers *offers = &planner->offers;
-    size_t best = offers->n;
+    enum lmq_status status = LMQ_OK;
 
-    for (size_t j = 0; j < offers->n; j++) {
+    *rival = offers->n;
+    for (size_t j = 0; j < offers->n && status == LMQ_OK; j++) {
         double bytes = 0;
+        bool fits;
         for (size_t i = 0; i < planner->units.n; i++)
             bytes += offers->bytes[i * offers->n + j];
-        if (bytes <= planner->choice.bytes &&
-            (best == offers->n || planner->uniform[j] < planner->uniform[best]))
-            best = j;
+        if (bytes > planner->choice.bytes ||
+            (*rival < offers->n &&
+             planner->uniform[j] >= planner->uniform[*rival]))
+            continue;
+        status = try_rival(planner, j, &fits, err);
+        *rival = fits ? j : *rival;
     }
-    return best;
+    return status;
 }
 
 /* The choice, and its rival beside it, which takes its place if it is better. */
@@ -408,18 +436,21 @@ static enum lmq_status
 compare(struct lmq_planner *planner, const struct lmq_encoding_choice **choices,
         struct lmq_drift drifts[2], struct lmq_error *err)
 {
-    size_t n = planner->units.n, rival = find_rival(planner);
+    size_t n = planner->units.n, rival, better = 0;
     const struct lmq_mix mixes[] = {{choices, NULL}, {choices + n, NULL}};
-    size_t n_mixes = 1 + (size_t)(rival < planner->offers.n), better = 0;
+    enum lmq_status status = find_rival(planner, &rival, err);
+    size_t n_mixes = 1 + (size_t)(rival < planner->offers.n);
 
+    if (status != LMQ_OK)
+        return status;
     for (size_t i = 0; i < n; i++) {
         choices[i] = lmq_planner_offer(planner, i, planner->choice.chosen[i]);
         if (n_mixes == 2)
             choices[n + i] = lmq_planner_offer(planner, i, rival);
     }
-    enum lmq_status status =
-        lmq_planner_mix(planner, mixes, n_mixes, planner->job.corpus.n_windows,
-                "measuring the plan", drifts, err);
+    status = lmq_planner_mix(planner, mixes, n_mixes,
+                             planner->job.corpus.n_windows,
+                             "measuring the plan", drifts, err);
     if (status != LMQ_OK)
         return status;
     if (n_mixes == 2 &&
