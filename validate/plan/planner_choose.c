@@ -244,6 +244,19 @@ keep_best(struct lmq_planner *planner)
     planner->has_best = true;
 }
 
+/* The least that a choice can cost, when none of the rounds has met it. */
+static enum lmq_status
+try_nearest(struct lmq_planner *planner, struct lmq_error *err)
+{
+    enum lmq_status status = choose_kld(planner, 0, err);
+
+    if (status == LMQ_OK)
+        status = check(planner, err);
+    if (status == LMQ_OK)
+        keep_best(planner);
+    return status;
+}
+
 static enum lmq_status
 fail_too_near(const struct lmq_planner *planner, struct lmq_error *err)
 {
@@ -255,7 +268,8 @@ fail_too_near(const struct lmq_planner *planner, struct lmq_error *err)
 }
 
 /* What was measured decides: the next round asks for less, or for more, between
- * what held and what did not; the last one makes sure that something does. */
+ * what held and what did not; the last one is to make sure that something
+ * does. */
 static enum lmq_status
 meet_kld(struct lmq_planner *planner, struct lmq_error *err)
 {
@@ -287,6 +301,8 @@ meet_kld(struct lmq_planner *planner, struct lmq_error *err)
         if (missed < INFINITY && (wanted <= held || wanted >= missed))
             wanted = sqrt(fmax(held, missed / 16) * missed);
     }
+    if (status == LMQ_OK && !planner->has_best)
+        status = try_nearest(planner, err);
     if (status != LMQ_OK)
         return status;
     if (!planner->has_best)
