@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +183,46 @@ START_TEST(what_is_uncertain_is_measured_over_more)
                   "%.0f tokens, to %g", scored[0], part[0]);
     ck_assert_msg(scored[1] > 20000 && part[1] < 0.7 * part[0],
                   "%.0f tokens, to %g; %g before", scored[1], part[1],
+                  part[0]);
+}
+END_TEST
+
+/* Plain pieces and such in capitals, in turn or first the ones and then the
+ * others. */
+static const char *
+pieces(const char *name, bool drifts)
+{
+    enum { N = 48, SIZE = 400 };
+    char *text = first_lines("held-out-a.txt", (size_t)N * SIZE);
+    const char *path = in_folder(name);
+
+    for (size_t i = 0; text[i] != '\0'; i++)
+        if (drifts ? i >= N / 2 * SIZE : i / SIZE % 2 != 0)
+            text[i] = (char)toupper((unsigned char)text[i]);
+    write_file(path, text, strlen(text));
+    free(text);
+    return path;
+}
+
+START_TEST(a_text_that_drifts_says_less)
+{
+    const struct lmq_session_options own = {.size = sizeof(own),
+                                            .context = 32};
+    double part[2];
+
+    for (int i = 0; i < 2; i++) {
+        const char *text = pieces("pieces", i > 0);
+        struct lmq_planning_options options = planning(&text);
+        options.session = &own;
+        options.max_tokens = 12000;
+        options.target_bits = 5.5;
+        struct lmq_report *said = plan(NULL, &options);
+        part[i] = lmq_report_number(said, "prediction.high") /
+                      lmq_report_number(said, "prediction.kld") -
+                  1;
+        lmq_report_free(said);
+    }
+    ck_assert_msg(part[1] > 1.4 * part[0], "%g, and %g in turn", part[1],
                   part[0]);
 }
 END_TEST
@@ -409,6 +450,7 @@ main(void)
         the_least_size_can_be_had,
         a_plan_holds_elsewhere_and_beats_one_encoding_for_all,
         what_is_uncertain_is_measured_over_more,
+        a_text_that_drifts_says_less,
         what_is_said_is_of_as_much_as_is_said,
         bits_and_divergence_are_targets_too,
         any_divergence_is_met_if_that_can_be,

@@ -25,6 +25,8 @@
 #define CERTAIN 0.15
 /* So many windows tell how much they differ. */
 #define WINDOWS_LEAST 8
+/* Parts of a text, one behind the other, that may differ as wholes. */
+#define STRETCHES 8
 
 /* ---- Windows ---- */
 
@@ -353,15 +355,42 @@ spread_by(const struct lmq_planner *planner, const struct lmq_drift *drift,
                         : sum_sq * n_blocks / (n_blocks - 1) / (all * all);
 }
 
+/* The same, if whole stretches of the text are alike; 0 if it is too short to
+ * tell. (Windows are taken from all over it, in another order.) */
+static double
+spread_by_stretch(const struct lmq_planner *planner,
+                  const struct lmq_drift *drift)
+{
+    const struct lmq_corpus *corpus = &planner->job.corpus;
+    double mean = lmq_drift_mean_kld(drift), sums[STRETCHES] = {0}, sum_sq = 0;
+    size_t counts[STRETCHES] = {0}, at = 0;
+
+    for (size_t i = 0; i < corpus->n_windows; i++) {
+        const struct lmq_window *window = &corpus->windows[i];
+        size_t in = (size_t)((double)window->first * STRETCHES /
+                             (double)corpus->n_tokens);
+        for (size_t j = window->scored; j < window->n; j++)
+            sums[in] += drift->kld[at++] - mean;
+        counts[in]++;
+    }
+    for (size_t i = 0; i < STRETCHES; i++) {
+        if (counts[i] < WINDOWS_LEAST)
+            return 0;
+        sum_sq += sums[i] * sums[i];
+    }
+    double all = (double)drift->n;
+    return sum_sq * STRETCHES / (STRETCHES - 1) / (all * all);
+}
+
 /* Two texts differ by the errors of both: twice the standard error of that. */
 static double
 uncertainty(const struct lmq_planner *planner, const struct lmq_drift *drift)
 {
-    double by_block = spread_by(planner, drift, BLOCK), by_window = by_block;
+    double spread = spread_by(planner, drift, BLOCK);
 
     if (planner->job.corpus.n_windows >= WINDOWS_LEAST)
-        by_window = spread_by(planner, drift, 0);
-    return 2 * sqrt(2 * fmax(by_block, by_window));
+        spread = fmax(spread, spread_by(planner, drift, 0));
+    return 2 * sqrt(2 * fmax(spread, spread_by_stretch(planner, drift)));
 }
 
 double
