@@ -7,7 +7,7 @@
  * operation is an IEEE operation on separate elements and every sum has a fixed
  * order, so all builds give the same bits. It may define what its instruction
  * set has in one instruction: LMQ_ROW_MISS(v), v less the nearest whole number;
- * LMQ_ROW_HALF(x), a float as half precision has it; LMQ_ROW_MAX(a, b) and
+ * LMQ_ROW_HALF(v), floats as half precision has them; LMQ_ROW_MAX(a, b) and
  * LMQ_ROW_MIN(a, b), of 32-bit integers; LMQ_ROW_CLAMP(v, low, high), of finite
  * floats.
  */
@@ -24,9 +24,8 @@
 /* Sixteen lanes in as many vectors as the instruction set needs. */
 #define PARTS (LANES / LMQ_ROW_WIDTH)
 
-#ifndef LMQ_ROW_HALF
-#define LMQ_ROW_HALF(x) lmq_f16_to_f32(lmq_f32_to_f16(x))
-#endif
+/* Groups whose steps are taken side by side: what one waits for, another does. */
+#define BATCH ((size_t)16)
 
 typedef float vec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
 typedef int32_t ivec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
@@ -53,6 +52,17 @@ static const float narrow_offsets[LANES] = {
     0.6f,   0.3f,   0.0f,   -0.3f,  -0.6f,  -0.9f,  -1.2f,  -1.5f,
     -1.8f,  -2.1f,  -2.4f,  -2.7f,  -3.0f,  -3.3f,  -3.6f,  -3.9f,
 };
+
+#ifndef LMQ_ROW_HALF
+#define LMQ_ROW_HALF(v) half_of(v)
+static inline vec
+half_of(vec v)
+{
+    for (size_t i = 0; i < LMQ_ROW_WIDTH; i++)
+        v[i] = lmq_f16_to_f32(lmq_f32_to_f16(v[i]));
+    return v;
+}
+#endif
 
 /* A sum over lanes folds the upper half onto the lower, four times. */
 static inline float
@@ -120,9 +130,10 @@ max_magnitude(const float *x, size_t n)
     return top_lane(most);
 }
 
-/* The scale as the file will hold it; 0 if it is too small to divide by. */
-static inline float
-stored_magnitude(const struct lmq_quant *quant, float scale)
+/* Scales as the file will hold them; 0 for one that is too small to divide by.
+ * One below zero keeps its sign. */
+static inline vec
+stored_scales(const struct lmq_quant *quant, vec scales)
 {
     /* Largest values near the end of the float range: the products with it
      * must stay finite, also if half precision rounds it up. */
@@ -130,19 +141,13 @@ stored_magnitude(const struct lmq_quant *quant, float scale)
                                  [5] = FLT_MAX * 0.999f / 16,
                                  [6] = FLT_MAX * 0.999f / 32,
                                  [8] = FLT_MAX / 128};
+    ivec sign = (ivec)scales & INT32_MIN;
+    ivec largest = (ivec)((vec){0} + most[quant->bits]);
+    vec v = (vec)smaller((ivec)scales & INT32_MAX, largest);
 
-    scale = scale < most[quant->bits] ? scale : most[quant->bits];
     if (quant->scales == LMQ_SCALES_F16)
-        scale = LMQ_ROW_HALF(scale / quant->multiplier) * quant->multiplier;
-    return scale >= FLT_MIN && scale <= FLT_MAX ? scale : 0;
-}
-
-static inline float
-stored_scale(const struct lmq_quant *quant, float scale)
-{
-    float magnitude = stored_magnitude(quant, scale < 0 ? -scale : scale);
-
-    return scale < 0 && magnitude > 0 ? -magnitude : magnitude;
+        v = LMQ_ROW_HALF(v / quant->multiplier) * quant->multiplier;
+    return (vec)(((ivec)v | sign) & (v >= FLT_MIN) & (v <= FLT_MAX));
 }
 
 /* To whole numbers; with fewer bits than 8 to those that there are. */
@@ -241,6 +246,15 @@ search_scale(const float *x, size_t n, float top, float limit,
     return best_factor(x, n, steps[least_lane(err_sq)], bits);
 }
 
+/* Sums of squares of very large or very small values would leave the range of
+ * float; there the plain scale is good enough. */
+static inline bool
+is_searched(const struct lmq_quant *quant, float max_abs)
+{
+    return quant->method != LMQ_METHOD_ABSMAX && max_abs > 0x1p-50f &&
+           max_abs < 0x1p50f;
+}
+
 /* The same where errors have weights. */
 static inline float
 weighted_factor(const float *x, const float *weights, size_t n, float inverse,
@@ -280,15 +294,6 @@ weighted_search(const float *x, const float *weights, size_t n, float top,
         err_sq[p] = err_sq[p] / (inverse[p] * inverse[p]);
     memcpy(steps, inverse, sizeof(steps));
     return weighted_factor(x, weights, n, steps[least_lane(err_sq)], bits);
-}
-
-/* Sums of squares of very large or very small values would leave the range of
- * float; there the plain scale is good enough. */
-static inline bool
-is_searched(const struct lmq_quant *quant, float max_abs)
-{
-    return quant->method != LMQ_METHOD_ABSMAX && max_abs > 0x1p-50f &&
-           max_abs < 0x1p50f;
 }
 
 /* What the largest magnitude is to come out as: the least integer, which has
@@ -417,8 +422,13 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
     }
 }
 
-/* Groups whose steps are taken side by side: what one waits for, another does. */
-#define BATCH ((size_t)16)
+static inline void
+choose_scales(const struct lmq_quant *quant, const float *x, size_t n,
+              size_t n_groups, const float *max_abs, float *scales)
+{
+    for (size_t i = 0; i < n_groups; i++, x += n)
+        scales[i] = choose_scale(quant, x, n, max_abs[i]);
+}
 
 /* Whole groups of n, at most BATCH: how many were quantized before one that has
  * a number that is not finite, if there is one. */
@@ -428,7 +438,7 @@ quantize_groups(const struct lmq_quant *quant, const float *x, size_t n,
                 struct lmq_quant_stats *stats)
 {
     ivec most[PARTS] = {0};
-    float max_abs[BATCH], max_err;
+    float max_abs[BATCH] = {0}, wanted[BATCH] = {0}, scales[BATCH], max_err;
     size_t n_finite = 0;
 
     for (; n_finite < n_groups; n_finite++) {
@@ -437,19 +447,24 @@ quantize_groups(const struct lmq_quant *quant, const float *x, size_t n,
             break;
         memcpy(&max_abs[n_finite], &top, sizeof(top));
     }
+    choose_scales(quant, x, n, n_finite, max_abs, wanted);
+    for (size_t i = 0; i < BATCH; i += LMQ_ROW_WIDTH) {
+        vec v;
+        memcpy(&v, wanted + i, sizeof(v));
+        v = stored_scales(quant, v);
+        memcpy(scales + i, &v, sizeof(v));
+    }
     for (size_t i = 0; i < n_finite; i++) {
-        float wanted = choose_scale(quant, x + i * n, n, max_abs[i]);
-        stored[i] = stored_scale(quant, wanted);
-        wanted = wanted < 0 ? -wanted : wanted;
-        stats->max_scale =
-            wanted > stats->max_scale ? wanted : stats->max_scale;
+        float scale = wanted[i] < 0 ? -wanted[i] : wanted[i];
+        stats->max_scale = scale > stats->max_scale ? scale : stats->max_scale;
         stats->max_abs =
             max_abs[i] > stats->max_abs ? max_abs[i] : stats->max_abs;
     }
     for (size_t i = 0; i < n_finite; i++) {
-        round_group(quant, x + i * n, n, stored[i], q + i * n, most, stats);
+        round_group(quant, x + i * n, n, scales[i], q + i * n, most, stats);
         stats->n_groups++;
     }
+    memcpy(stored, scales, n_finite * sizeof(*stored));
     uint32_t top = top_lane(most);
     memcpy(&max_err, &top, sizeof(max_err));
     stats->max_err = max_err > stats->max_err ? max_err : stats->max_err;
@@ -512,7 +527,7 @@ LMQ_SCALE_NAME(const struct lmq_quant *quant, const float *x,
     memcpy(&max_abs, &top, sizeof(max_abs));
     float wanted =
         choose_weighted(quant, padded, padded_weights, whole, max_abs);
-    *stored = stored_scale(quant, wanted);
+    *stored = stored_scales(quant, (vec){0} + wanted)[0];
     return wanted < 0 ? -wanted : wanted;
 }
 
@@ -534,6 +549,7 @@ LMQ_STEPS_NAME(const struct lmq_quant *quant, const float *x, size_t n,
     memcpy(&max_abs, &magnitude, sizeof(max_abs));
     float top = is_wide ? max_abs : narrow_top(padded, whole, max_abs);
     for (size_t i = 0; i < LMQ_QUANT_STEPS; i++)
-        steps[i] = stored_scale(quant, top / (limit + offsets[i]));
+        steps[i] =
+            stored_scales(quant, (vec){0} + top / (limit + offsets[i]))[0];
 }
 #endif
