@@ -12,6 +12,9 @@
 #define LMQ_ROW_MAX(a, b) _mm256_max_epi32((__m256i)(a), (__m256i)(b))
 #define LMQ_ROW_MIN(a, b) _mm256_min_epi32((__m256i)(a), (__m256i)(b))
 #define LMQ_ROW_CLAMP(v, low, high) _mm256_min_ps(_mm256_max_ps(v, low), high)
+#define LMQ_ROW_SQUARES(sum, v)      \
+    _mm256_add_epi32((__m256i)(sum), \
+                     _mm256_madd_epi16((__m256i)(v), (__m256i)(v)))
 #define LMQ_ROW_HALF(v) \
     _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT))
 #include "quantize/group_body.h"

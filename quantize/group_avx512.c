@@ -12,6 +12,8 @@
 #define LMQ_ROW_MAX(a, b) _mm512_max_epi32((__m512i)(a), (__m512i)(b))
 #define LMQ_ROW_MIN(a, b) _mm512_min_epi32((__m512i)(a), (__m512i)(b))
 #define LMQ_ROW_CLAMP(v, low, high) _mm512_min_ps(_mm512_max_ps(v, low), high)
+#define LMQ_ROW_SQUARES(sum, v) \
+    _mm512_dpwssd_epi32((__m512i)(sum), (__m512i)(v), (__m512i)(v))
 #define LMQ_ROW_HALF(v) \
     _mm512_cvtph_ps(_mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT))
 #include "quantize/group_body.h"

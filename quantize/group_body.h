@@ -9,7 +9,7 @@
  * set has in one instruction: LMQ_ROW_MISS(v), v less the nearest whole number;
  * LMQ_ROW_HALF(v), floats as half precision has them; LMQ_ROW_MAX(a, b) and
  * LMQ_ROW_MIN(a, b), of 32-bit integers; LMQ_ROW_CLAMP(v, low, high), of finite
- * floats.
+ * floats; LMQ_ROW_SQUARES (group_look_body.h).
  */
 #include "quantize/group.h"
 
@@ -39,11 +39,13 @@ typedef int8_t bvec __attribute__((vector_size(LMQ_ROW_WIDTH)));
 
 /* The steps tried are max / (127 + offset). More than half above 127 would
  * clip the largest value; a step more than 5 % wider loses more than the luck
- * of the draw brings back (measured on normal and on trained weights). */
-static const float search_offsets[LANES] = {
-    0.45f,  0.0f,   -0.4f,  -0.8f,  -1.2f,  -1.6f,  -2.0f,  -2.4f,
-    -2.8f,  -3.2f,  -3.6f,  -4.0f,  -4.4f,  -4.8f,  -5.4f,  -6.0f,
-};
+ * of the draw brings back (measured on normal and on trained weights). They are
+ * told by their distance from one in the middle, in twentieths. */
+#define EACH_STEP(F)                                                    \
+    F(65), F(56), F(48), F(40), F(32), F(24), F(16), F(8), F(0), F(-8), \
+        F(-16), F(-24), F(-32), F(-40), F(-52), F(-64)
+#define OFFSET(k) (((k) - 56) / 20.0f)
+static const float search_offsets[LANES] = {EACH_STEP(OFFSET)};
 
 /* The same for fewer bits, around the largest magnitude that they have: 8, 16
  * or 32. Clipping the largest value pays there (4 bits, groups of 64: 0.1 dB;
@@ -255,6 +257,10 @@ is_searched(const struct lmq_quant *quant, float max_abs)
            max_abs < 0x1p50f;
 }
 
+#ifdef LMQ_ROW_SQUARES
+#include "quantize/group_look_body.h"
+#endif
+
 /* The same where errors have weights. */
 static inline float
 weighted_factor(const float *x, const float *weights, size_t n, float inverse,
@@ -426,6 +432,19 @@ static inline void
 choose_scales(const struct lmq_quant *quant, const float *x, size_t n,
               size_t n_groups, const float *max_abs, float *scales)
 {
+#ifdef LMQ_ROW_SQUARES
+    unsigned steps[BATCH];
+
+    if (quant->bits == LMQ_BITS_MAX && quant->method != LMQ_METHOD_ABSMAX) {
+        look_at_steps(quant, x, n, n_groups, max_abs, steps);
+        for (size_t i = 0; i < n_groups; i++, x += n)
+            scales[i] =
+                __builtin_popcount(steps[i]) <= FEW_STEPS
+                    ? scale_of_possible(x, n, max_abs[i], steps[i])
+                    : choose_scale(quant, x, n, max_abs[i]);
+        return;
+    }
+#endif
     for (size_t i = 0; i < n_groups; i++, x += n)
         scales[i] = choose_scale(quant, x, n, max_abs[i]);
 }
