@@ -291,6 +291,28 @@ END_TEST
 
 /* ---- The search ---- */
 
+/* Numbers such as a search might stumble over, of the order of 1. */
+static void
+draw_weights(struct random *random, float *x, size_t n)
+{
+    int kind = (int)random_below(random, 9);
+
+    for (size_t i = 0; i < n; i++) {
+        double z = random_normal(random);
+        x[i] = (float)(kind == 0   ? z
+                       : kind == 1 ? z * z * z       /* heavy tails */
+                       : kind == 2 ? copysign(1, z)  /* one magnitude */
+                       : kind == 3 ? rint(z * 40)    /* on the grid */
+                       : kind == 4 ? rint(z * 8) / 2 /* ties */
+                       : kind == 5 ? 1 + 1e-3 * z    /* almost constant */
+                       : kind == 6 ? exp(z)          /* one sign */
+                       : kind == 7 ? floor(z * 30) + 0.5 + 1e-4 * z
+                                   : z * 0.01);
+    }
+    if (kind == 8) /* an outlier */
+        x[random_below(random, (unsigned)n)] = 5;
+}
+
 /*
  * Among the steps tried is max / 127 itself, so the search can lose against it
  * only by its arithmetic: sums in float32 whose last bits choose (1e-4), and
@@ -330,20 +352,7 @@ START_TEST(search_is_never_worse_than_absmax)
         quant.bits = widths[random_below(&random, 4)];
         quant.group_size = 32u << random_below(&random, 4);
         unsigned n = quant.group_size;
-        int kind = (int)random_below(&random, 8);
-        for (unsigned i = 0; i < n; i++) {
-            double z = random_normal(&random);
-            x[i] = (float)(kind == 0   ? z
-                           : kind == 1 ? z * z * z       /* heavy tails */
-                           : kind == 2 ? copysign(1, z)  /* one magnitude */
-                           : kind == 3 ? rint(z * 40)    /* on the grid */
-                           : kind == 4 ? rint(z * 8) / 2 /* ties */
-                           : kind == 5 ? 1 + 1e-3 * z    /* almost constant */
-                           : kind == 6 ? exp(z)          /* one sign */
-                                       : z * 0.01);
-        }
-        if (kind == 7) /* an outlier */
-            x[random_below(&random, n)] = 5;
+        draw_weights(&random, x, n);
         assert_search_is_no_worse(x, n, quant);
     }
 }
@@ -548,7 +557,7 @@ assert_same_bits(quantize_fn *other, const char *name)
     static float x[MAX_N];
     struct result a, b;
 
-    for (int round = 0; round < 1500; round++) {
+    for (int round = 0; round < 3000; round++) {
         struct lmq_quant quant = {
             widths[random_below(&random, 4)], 32u << random_below(&random, 4),
             (enum lmq_method)random_below(&random, 2),
@@ -558,10 +567,9 @@ assert_same_bits(quantize_fn *other, const char *name)
         if (quant.scales == LMQ_SCALES_F16)
             quant.multiplier =
                 ldexpf(1, (int)random_below(&random, 40) - 20);
-        for (size_t i = 0; i < n; i++) {
-            double z = random_normal(&random);
-            x[i] = (float)(sigma * (round % 3 == 0 ? rint(4 * z) : z));
-        }
+        draw_weights(&random, x, n);
+        for (size_t i = 0; i < n; i++)
+            x[i] = (float)(sigma * (double)x[i]);
         if (round % 50 == 0)
             x[random_below(&random, n)] = NAN;
         if (round % 37 == 0)
