@@ -15,6 +15,7 @@
 
 #include "base/elementary.h"
 #include "formats/model/rope_scaling.h"
+#include "quantize/dtype.h"
 
 #define PI 3.14159265358979323846
 #define LN2 0.693147180559945309417
@@ -186,4 +187,10 @@ lmq_alibi_slopes(size_t n_heads, float *slopes)
                                 : 4.0 * (double)(2 * (i - n) + 1) / (double)n;
         slopes[i] = (float)lmq_exp(-exponent * LN2);
     }
+}
+
+float
+lmq_alibi_coarse(float value)
+{
+    return lmq_bf16_to_f32(lmq_f32_to_bf16(value));
 }

@@ -45,4 +45,7 @@ void lmq_rope_angles(const struct lmq_hparams *hparams,
 /* ALiBi: what each head's scores lose by a distance of 1. */
 void lmq_alibi_slopes(size_t n_heads, float *slopes);
 
+/* A number as bfloat16 has it: so Falcon's slopes, positions and products. */
+float lmq_alibi_coarse(float value);
+
 #endif

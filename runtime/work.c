@@ -370,11 +370,12 @@ lmq_work_check(const struct lmq_model *model, size_t batch, size_t context,
 static void
 prepare_positions(struct lmq_work *work, const struct lmq_hparams *h)
 {
+    const bool is_coarse = h->positions == LMQ_POSITIONS_ALIBI_SCALED;
+
     if (work->slopes != NULL) {
         lmq_alibi_slopes(h->n_heads, work->slopes);
-        if (h->positions == LMQ_POSITIONS_ALIBI_SCALED)
-            lmq_kernels()->scale(work->slopes, h->n_heads,
-                                 lmq_hparams_attn_scale(h));
+        for (size_t i = 0; i < h->n_heads && is_coarse; i++)
+            work->slopes[i] = lmq_alibi_coarse(work->slopes[i]);
     }
     memcpy(&work->positions_of, h, sizeof(*h));
     if (h->positions != LMQ_POSITIONS_ROTARY)

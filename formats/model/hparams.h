@@ -69,7 +69,7 @@ enum lmq_positions {
     LMQ_POSITIONS_ROTARY,
     LMQ_POSITIONS_LEARNED, /* a table, added to the embedding */
     LMQ_POSITIONS_ALIBI,   /* scores minus slope times distance */
-    LMQ_POSITIONS_ALIBI_SCALED, /* the same, before attn_scale */
+    LMQ_POSITIONS_ALIBI_SCALED, /* Falcon's: in bfloat16, before attn_scale */
     LMQ_POSITIONS_NONE,
     LMQ_POSITIONS_COUNT
 };

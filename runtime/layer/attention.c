@@ -121,8 +121,15 @@ gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
     }
 }
 
+static float
+coarse_place(float slope, size_t position)
+{
+    return lmq_alibi_coarse(slope * lmq_alibi_coarse((float)position));
+}
+
 /* s = softcap(s) - slope * distance: n scores of positions from `first` on,
- * for a token at position `last`. */
+ * for a token at position `last`. Where that is coarse, it is the difference of
+ * what both positions have. */
 static void
 adjust_scores(const struct lmq_member *member, const struct lmq_heads *heads,
              size_t head, float *scores, size_t n, size_t first, size_t last)
@@ -131,8 +138,14 @@ adjust_scores(const struct lmq_member *member, const struct lmq_heads *heads,
         member->kernels->softcap(scores, n, heads->softcap);
     if (heads->slopes == NULL)
         return;
-    for (size_t i = 0; i < n; i++)
-        scores[i] -= heads->slopes[head] * (float)(last - first - i);
+    float slope = heads->slopes[head];
+    if (!heads->is_coarse)
+        for (size_t i = 0; i < n; i++)
+            scores[i] -= slope * (float)(last - first - i);
+    else
+        for (size_t i = 0; i < n; i++)
+            scores[i] -= heads->scale * (coarse_place(slope, last) -
+                                         coarse_place(slope, first + i));
 }
 
 /* The kernel wants whole vectors of scores. */
@@ -447,6 +460,7 @@ lmq_heads_of(const struct lmq_member *member)
         .growth = grows ? h->score_growth : 0,
         .softcap = (float)h->attn_softcap,
         .slopes = member->work->slopes,
+        .is_coarse = h->positions == LMQ_POSITIONS_ALIBI_SCALED,
         .sinks = h->has_sinks ? member->layer->attention.sinks : NULL,
     };
 }

@@ -17,6 +17,7 @@ struct lmq_heads {
     double growth;        /* of the scores: hparams.h; 0: none */
     float softcap;        /* of the scores; 0: none */
     const float *slopes;  /* (n_heads), of ALiBi; or NULL */
+    bool is_coarse;       /* ALiBi as Falcon has it */
     const float *sinks;   /* (n_heads), or NULL */
 };
 

@@ -113,6 +113,7 @@ static const struct {
 } refused[] = {
     {"llama-dynamic", "rope_scaling"},
     {"falcon-rw", "has no words"},
+    {"falcon-rw-heads", "has no words"},
     {"qwen3moe-dense-layer", "has no experts, it would be taken for one with"},
     {"deepseek2", "rope_attention_factor"},
     {"qwen3next", "a delta rule of"},

@@ -234,6 +234,23 @@ const struct family other_families[] = {
                   .positions = ORACLE_ALIBI_SCALED},
     },
     {
+        /* So many heads that bfloat16 rounds their slopes */
+        .name = "falcon-rw-heads",
+        .config = FALCON_KEYS "'alibi': true, 'bias': true, "
+                              "'multi_query': false, "
+                              "'new_decoder_architecture': false, "
+                              "'parallel_attn': false}",
+        .frame = falcon_frame,
+        .layers = {falcon_one_norm, falcon_layer},
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_NORM_BIAS | HAS_QKV_BIAS |
+                HAS_OUT_BIAS | HAS_MLP_BIAS | HAS_HEAD_COPY,
+        .shape = {.dim = 64, .hidden = 4 * 64, .layers = 2, .heads = 16,
+                  .kv_heads = 16, .head_dim = 4, .vocab = 61,
+                  .max_positions = 2048, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .activation = oracle_gelu,
+                  .positions = ORACLE_ALIBI_SCALED},
+    },
+    {
         .name = "phi2",
         .config =
             "{'architectures': ['PhiForCausalLM'], 'embd_pdrop': 0.0, "

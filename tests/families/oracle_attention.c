@@ -15,6 +15,16 @@ struct parts {
     size_t kv_heads, value_dim, head_dim;
 };
 
+/* To eight digits, ties to even. */
+static double
+to_bf16(double value)
+{
+    int exponent;
+    double fraction = frexp(value, &exponent);
+
+    return ldexp(rint(ldexp(fraction, 8)), exponent - 8);
+}
+
 static double
 score(const struct oracle *o, size_t layer, const struct parts *p, size_t t,
       size_t at, size_t head)
@@ -26,13 +36,15 @@ score(const struct oracle *o, size_t layer, const struct parts *p, size_t t,
         (at * p->kv_heads + head / (s->heads / p->kv_heads)) * p->head_dim;
     double scale =
         s->score_scale > 0 ? s->score_scale : 1 / sqrt((double)s->head_dim);
-    double bias = oracle_alibi_slope(head, s->heads) * (double)(t - at);
+    double slope = oracle_alibi_slope(head, s->heads);
+    double bias = slope * (double)(t - at);
     double sum = 0;
 
     for (size_t i = 0; i < p->head_dim; i++)
         sum += q[i] * k[i];
     if (s->positions == ORACLE_ALIBI_SCALED)
-        sum -= bias;
+        sum -= to_bf16(to_bf16(slope) * to_bf16((double)t)) -
+               to_bf16(to_bf16(slope) * to_bf16((double)at));
     sum *= scale * oracle_or_one(s->score_factor) * oracle_growth(s, layer, t);
     if (s->score_cap > 0)
         sum = s->score_cap * tanh(sum / s->score_cap);

@@ -314,6 +314,11 @@ class Description:
 
 # ---- Forward pass ----
 
+def bf16(x):
+    fraction, exponent = np.frexp(x)
+    return np.ldexp(np.rint(np.ldexp(fraction, 8)), exponent - 8)
+
+
 def softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
@@ -415,7 +420,7 @@ class Computation:
         d = self.d
         n = 1 << d.n_heads.bit_length() - 1
         power = -8 * (head + 1) / n if head < n else -4 * (2 * (head - n) + 1) / n
-        return 2 ** power * (self.scale() if d.positions == 'alibi_scaled' else 1)
+        return 2 ** power
 
     def scale(self):
         return self.d.attn_scale or 1 / math.sqrt(self.d.head_dim)
@@ -431,8 +436,11 @@ class Computation:
         if d.attn_softcap > 0:
             s = d.attn_softcap * np.tanh(s / d.attn_softcap)
         away = np.arange(n)[:, None] - np.arange(n)
-        if d.positions in ('alibi', 'alibi_scaled'):
+        if d.positions == 'alibi':
             s = s - self.slope(head) * away
+        if d.positions == 'alibi_scaled':
+            place = bf16(bf16(self.slope(head)) * bf16(np.arange(n)))
+            s = s - self.scale() * (place[:, None] - place)
         hidden = away < 0
         if d.windowed(layer):
             hidden |= away >= d.sliding_window

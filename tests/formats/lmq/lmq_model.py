@@ -738,8 +738,9 @@ class Model:
             if h["positions"].startswith("alibi"):
                 slope = alibi_slope(i, h["n_heads"])
                 if h["positions"] == "alibi_scaled":
-                    slope *= scale
-                s -= slope * (p - j)
+                    s -= scale * (coarse(slope, p) - coarse(slope, j))
+                else:
+                    s -= slope * (p - j)
             scores.append(s)
         if h["sinks"]:
             scores.append(self.vector(at + "attn_sinks.weight")[i])
@@ -903,6 +904,15 @@ def add(x, y):
 def cut(x, n):
     width = len(x) // n
     return [x[i * width:(i + 1) * width] for i in range(n)]
+
+
+def to_bf16(value):
+    fraction, exponent = math.frexp(value)
+    return math.ldexp(round(math.ldexp(fraction, 8)), exponent - 8)
+
+
+def coarse(slope, position):
+    return to_bf16(to_bf16(slope) * to_bf16(position))
 
 
 def alibi_slope(i, n_heads):
