@@ -510,6 +510,13 @@ check_form(struct lmq_hf_config *config, const json_t *rope)
         lmq_hparams_refuse(h, "'rope_parameters' without kinds of layers");
 }
 
+/* Outside of an object. A class that has its own name does not read the other. */
+static const char *
+theta_key(const struct lmq_family *family)
+{
+    return family->hf.theta_key != NULL ? family->hf.theta_key : "rope_theta";
+}
+
 /* Base, part of the head and scaling, for layers that see everything; then
  * what differs in layers with a window. */
 void
@@ -521,11 +528,8 @@ lmq_hf_read_rope(struct lmq_hf_config *config)
     const json_t *full = of_kind(config, rope, "full_attention");
 
     check_form(config, rope);
-    h->rope_theta =
-        lmq_hf_real(config, config->json, "rope_theta", family->hf.theta);
-    if (family->hf.theta_key != NULL)
-        h->rope_theta = lmq_hf_real(config, config->json, family->hf.theta_key,
-                                    h->rope_theta);
+    h->rope_theta = lmq_hf_real(config, config->json, theta_key(family),
+                                family->hf.theta);
     h->rope_theta = lmq_hf_real(config, full, "rope_theta", h->rope_theta);
     read_dimensions(config, full);
     read_scaling(config, full);
@@ -540,7 +544,7 @@ lmq_hf_write_rope(const struct lmq_family *family, const struct lmq_hparams *h,
 {
     json_t *scaling = json_null();
 
-    lmq_hf_put_real(config, "rope_theta", h->rope_theta);
+    lmq_hf_put_real(config, theta_key(family), h->rope_theta);
     if (family->hf.local_key != NULL && h->rope_local_theta > 0)
         lmq_hf_put_real(config, family->hf.local_key, h->rope_local_theta);
     if (family->hf.partial > 0)
