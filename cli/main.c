@@ -59,16 +59,25 @@ unknown_command(const char *name)
     return suggestion_error(NULL, &suggestion, "unknown command '%s'", name);
 }
 
+static bool
+is_help(const char *name)
+{
+    return strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
+           strcmp(name, "help") == 0;
+}
+
 static int
 help(const char *name)
 {
-    static const char completion[] = "--completion=";
+    static const char completion[] = "--completion";
     const struct command *command = name == NULL ? NULL : find_command(name);
 
-    if (name != NULL && strncmp(name, completion, strlen(completion)) == 0)
+    if (name != NULL && strncmp(name, completion, strlen(completion)) == 0) {
+        const char *shell = name + strlen(completion);
         return finish_output(
-            print_completions(commands, name + strlen(completion)));
-    if (name != NULL && command == NULL && strcmp(name, "help") != 0)
+            print_completions(commands, shell + (shell[0] == '=')));
+    }
+    if (name != NULL && command == NULL && !is_help(name))
         return unknown_command(name);
     if (command != NULL)
         print_command_help(command);
@@ -221,8 +230,7 @@ main(int argc, char **argv)
                                      : print_version(is_verbose);
     if (is_verbose_flag(name) && argc > 2 && strcmp(argv[2], "--version") == 0)
         return argc > 3 ? one_too_many(argv[3]) : print_version(true);
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
-        strcmp(name, "help") == 0)
+    if (is_help(name))
         return argc > 3 ? one_too_many(argv[3])
                         : help(argc > 2 ? argv[2] : NULL);
     const struct command *command = find_command(name);

@@ -16,6 +16,9 @@ done
 expect 2 "$lmquant" help --completion=tcsh
 says "'tcsh', expected bash, zsh or fish"
 is_one_sentence help --completion=tcsh
+expect 2 "$lmquant" help --completion
+says "'', expected bash, zsh or fish"
+expect 0 "$lmquant" help -h
 
 # ---- The truth ---- "COMMAND --option" and "COMMAND --option word": the second
 # as the message about a wrong value has them.
