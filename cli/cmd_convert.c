@@ -386,8 +386,11 @@ print_summary(const struct arguments *arguments,
                format_bytes(lmq_report_number(own, "bytes"), a));
         return;
     }
-    printf("%s%s\n", lmq_report_string(report, "output"),
-           is_dry ? " (not written: --dry-run)" : "");
+    size_t n_files = lmq_report_length(lmq_report_at(report, "files"));
+    printf("%s", lmq_report_string(report, "output"));
+    if (n_files > 1)
+        printf(" in %zu files", n_files);
+    puts(is_dry ? " (not written: --dry-run)" : "");
     printf("  %s -> %s (%.0f bytes)", format_bytes(input, a),
            format_bytes(output, b), output);
     if (lmq_report_number(totals, "tensors") > 0)

@@ -14,8 +14,10 @@ for file in config.json model.safetensors tokenizer.json \
 done
 expect 0 "$lmquant" convert -q --group-size=32 model one.lmq
 size=$(wc -c < one.lmq)
-expect 0 "$lmquant" convert -q --group-size=32 --shard-size $((size / 3)) \
+expect 0 "$lmquant" convert --group-size=32 --shard-size $((size / 3)) \
     model set/m.lmq
+grep -q "^set/m.lmq in $(ls set | wc -l) files\$" "$work/stdout" ||
+    fail "the summary does not say how many files: $(cat "$work/stdout")"
 last=$(ls set/*.lmq | tail -n 1)
 [ "$(ls set | wc -l)" -ge 3 ] || fail "a set of $(ls set)"
 
