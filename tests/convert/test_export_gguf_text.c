@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "formats/gguf/gguf_meta.h"
+#include "runtime/tokenizer/tokenizer.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
 #include "tests/families/family.h"
@@ -178,10 +179,10 @@ START_TEST(a_byte_level_tokenizer_finds_its_pre_tokenizer)
 END_TEST
 
 /* A byte-level vocabulary without any merges, in which every way to cut a
- * text gives the same ids. */
+ * text gives the same ids; or with some words and what makes them. */
 static void
-write_bytes_only(const char *path, const char *normalizer, const char *steps,
-                 const char *added)
+write_bytes(const char *path, const char *normalizer, const char *steps,
+            const char *added, const char *merges, const char *words)
 {
     FILE *f = fopen(path, "w");
     unsigned n_others = 0;
@@ -190,9 +191,9 @@ write_bytes_only(const char *path, const char *normalizer, const char *steps,
     fprintf(f,
             "{\"added_tokens\": [%s], \"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Sequence\", "
             "\"pretokenizers\": [%s]}, \"decoder\": {\"type\": "
-            "\"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [], "
-            "\"vocab\": {",
-            added, normalizer, steps);
+            "\"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [%s], "
+            "\"vocab\": {%s",
+            added, normalizer, steps, merges, words);
     for (unsigned i = 0; i < 256; i++) {
         bool is_itself = (i > 32 && i < 127) || (i > 160 && i != 173);
         fprintf(f, "%s\"\\u%04x\": %u", i == 0 ? "" : ", ",
@@ -257,8 +258,8 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
         struct lmq_error err = {0};
         const unsigned char *pre = NULL;
         size_t n, n_pre = 0;
-        write_bytes_only(path, cases[i].normalizer, cases[i].steps,
-                         cases[i].added);
+        write_bytes(path, cases[i].normalizer, cases[i].steps, cases[i].added,
+                    "", "");
         ck_assert_int_eq(lmq_checkpoint_open(in_folder("llama"), &open,
                                              &checkpoint, &err),
                          LMQ_OK);
@@ -303,6 +304,64 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
 }
 END_TEST
 
+static enum lmq_status
+export_with(const char *tokenizer, struct lmq_report **report,
+            struct lmq_error *err)
+{
+    const struct lmq_open_options open = {.tokenizer = tokenizer};
+    struct family_model *model = family_make(family_find("llama2"), 1, 300, 1);
+    struct lmq_checkpoint *checkpoint;
+
+    family_write(model, in_folder("llama"));
+    family_free(model);
+    ck_assert_int_eq(lmq_checkpoint_open(in_folder("llama"), &open,
+                                         &checkpoint, err),
+                     LMQ_OK);
+    enum lmq_status status = lmq_export(checkpoint, in_folder("a.gguf"),
+                                        &as_gguf, NULL, report, err);
+    lmq_checkpoint_close(checkpoint);
+    return status;
+}
+
+/* U+00FC is the letter of a byte, and alone or in what a merge makes it is
+ * that byte. */
+START_TEST(names_are_kept_though_their_letters_are_those_of_bytes)
+{
+    static const struct {
+        int32_t id;
+        const char *text;
+    } expected[] = {{252, "\xfc"}, {256, "\u00fc"}, {257, "f\u00fcr"},
+                    {258, "<\u00e9>"}};
+    char *path = strdup(in_folder("tokenizer.json"));
+    struct lmq_tokenizer *t;
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+
+    write_bytes(path, "null", BYTES,
+                "{\"id\": 252, \"content\": \"\u00fc\"}, "
+                "{\"id\": 256, \"content\": \"\u00c3\u00bc\"}, "
+                "{\"id\": 257, \"content\": \"f\u00fcr\"}, "
+                "{\"id\": 258, \"content\": \"<\u00e9>\", \"special\": true}",
+                "\"\u00c3 \u00bc\"", "\"\u00c3\u00bc\": 256, ");
+    ck_assert_msg(export_with(path, &report, &err) == LMQ_OK, "%s",
+                  err.message);
+    lmq_report_free(report);
+    ck_assert_int_eq(lmq_tokenizer_from_path(in_folder("a.gguf"), NULL, &t,
+                                             &err),
+                     LMQ_OK);
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        struct lmq_chars piece = lmq_tokenizer_piece(t, expected[i].id);
+        ck_assert_msg(lmq_chars_equal(piece,
+                                      lmq_chars(expected[i].text,
+                                                strlen(expected[i].text))),
+                      "%d: %.*s", (int)expected[i].id, (int)piece.n,
+                      (const char *)piece.p);
+    }
+    lmq_tokenizer_close(t);
+    free(path);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -312,6 +371,7 @@ main(void)
         a_chat_template_is_kept,
         a_byte_level_tokenizer_finds_its_pre_tokenizer,
         pre_tokenizers_are_told_apart_without_the_vocabulary,
+        names_are_kept_though_their_letters_are_those_of_bytes,
     };
 
     return RUN_SUITE("GGUF text", tests);

@@ -111,19 +111,43 @@ lmq_vocab_reserve(struct lmq_vocab *vocab, size_t n, size_t n_bytes,
     return LMQ_OK;
 }
 
-enum lmq_status
-lmq_vocab_set(struct lmq_vocab *vocab, uint64_t id, struct lmq_chars text,
-              enum lmq_piece_type type, double score, bool is_matched,
-              struct lmq_error *err)
+static enum lmq_status
+check_size(uint64_t id, struct lmq_chars text, struct lmq_error *err)
 {
     if (text.n > LMQ_VOCAB_MAX_PIECE_SIZE)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "token %" PRIu64 " is %zu bytes, the limit is %d", id,
                         text.n, LMQ_VOCAB_MAX_PIECE_SIZE);
+    return LMQ_OK;
+}
+
+static enum lmq_status
+put_text(struct lmq_vocab *vocab, struct lmq_piece *piece,
+         struct lmq_chars text, struct lmq_error *err)
+{
+    if (vocab->bytes.n > UINT32_MAX - text.n)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "the vocabulary's text is larger than 4 GiB");
+    piece->start = (uint32_t)vocab->bytes.n;
+    piece->size = (uint32_t)text.n;
+    return lmq_buffer_append(&vocab->bytes, text.p, text.n) == 0
+               ? LMQ_OK
+               : lmq_fail_nomem(err);
+}
+
+enum lmq_status
+lmq_vocab_set(struct lmq_vocab *vocab, uint64_t id, struct lmq_chars text,
+              enum lmq_piece_type type, double score, bool is_matched,
+              struct lmq_error *err)
+{
+    enum lmq_status status = check_size(id, text, err);
+
+    if (status != LMQ_OK)
+        return status;
     if (!isfinite((float)score))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "the score of token %" PRIu64 " is not finite", id);
-    enum lmq_status status = make_room(vocab, id, err);
+    status = make_room(vocab, id, err);
     if (status != LMQ_OK)
         return status;
     struct lmq_piece *piece = &vocab->pieces[id];
@@ -133,17 +157,21 @@ lmq_vocab_set(struct lmq_vocab *vocab, uint64_t id, struct lmq_chars text,
     status = note_special_types(vocab, (int32_t)id, text, type, err);
     if (status != LMQ_OK)
         return status;
-    if (vocab->bytes.n > UINT32_MAX - text.n)
-        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                        "the vocabulary's text is larger than 4 GiB");
-    piece->start = (uint32_t)vocab->bytes.n;
-    piece->size = (uint32_t)text.n;
     piece->score = score;
     piece->type = (unsigned char)type;
     piece->is_matched = is_matched && text.n > 0;
-    if (lmq_buffer_append(&vocab->bytes, text.p, text.n) != 0)
-        return lmq_fail_nomem(err);
-    return LMQ_OK;
+    return put_text(vocab, piece, text, err);
+}
+
+enum lmq_status
+lmq_vocab_rename(struct lmq_vocab *vocab, int32_t id, struct lmq_chars text,
+                 struct lmq_error *err)
+{
+    struct lmq_piece *piece = &vocab->pieces[id];
+    enum lmq_status status = check_size((uint64_t)id, text, err);
+
+    piece->is_matched = false;
+    return status == LMQ_OK ? put_text(vocab, piece, text, err) : status;
 }
 
 struct lmq_chars

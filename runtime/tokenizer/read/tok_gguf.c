@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -197,6 +198,44 @@ add_splits(struct lmq_tokenizer *t, const struct lmq_pretype *pretype,
     return status;
 }
 
+static bool
+is_special(enum lmq_piece_type type)
+{
+    return type == LMQ_PIECE_CONTROL || type == LMQ_PIECE_UNKNOWN;
+}
+
+/* What is looked for in the text itself has a name, as llama.cpp shows it,
+ * though all its letters are those of bytes; what merges make of bytes, and the
+ * byte itself, stand for these. */
+static enum lmq_status
+keep_names(struct lmq_tokenizer *t, const struct lmq_gguf_value *tokens,
+           struct lmq_error *err)
+{
+    struct lmq_gguf_strings strings = lmq_gguf_strings(tokens);
+    struct lmq_chars name;
+    unsigned char *is_made = calloc(t->vocab.n + 1, 1);
+    bool is_renamed = false;
+    enum lmq_status status = is_made == NULL ? lmq_fail_nomem(err) : LMQ_OK;
+
+    for (size_t i = 0; status == LMQ_OK && i < t->model.n_table; i++)
+        if (t->model.table[i].left >= 0)
+            is_made[t->model.table[i].merged] = 1;
+    for (int32_t id = 0; status == LMQ_OK &&
+                         lmq_gguf_next_string(&strings, &name.p, &name.n);
+         id++) {
+        enum lmq_piece_type type = lmq_vocab_type(&t->vocab, id);
+        struct lmq_chars bytes = lmq_vocab_text(&t->vocab, id);
+        if ((type == LMQ_PIECE_USER || is_special(type)) && bytes.n > 1 &&
+            !is_made[id] && !lmq_chars_equal(bytes, name)) {
+            status = lmq_vocab_rename(&t->vocab, id, name, err);
+            is_renamed = true;
+        }
+    }
+    free(is_made);
+    return status == LMQ_OK && is_renamed ? lmq_vocab_index(&t->vocab, err)
+                                          : status;
+}
+
 static enum lmq_status
 add_special(struct lmq_tokenizer *t, struct lmq_error *err)
 {
@@ -206,8 +245,7 @@ add_special(struct lmq_tokenizer *t, struct lmq_error *err)
     for (size_t id = 0; id < t->vocab.n && status == LMQ_OK; id++) {
         enum lmq_piece_type type = lmq_vocab_type(&t->vocab, (int32_t)id);
         struct lmq_added_token token = { .id = (int32_t)id };
-        token.is_special =
-            type == LMQ_PIECE_CONTROL || type == LMQ_PIECE_UNKNOWN;
+        token.is_special = is_special(type);
         if (!token.is_special && type != LMQ_PIECE_USER)
             continue;
         name.n = 0;
@@ -252,6 +290,8 @@ read_byte_level(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
         status = lmq_vocab_index(&t->vocab, err);
     if (status == LMQ_OK)
         status = add_merges(t, c->merges, err);
+    if (status == LMQ_OK)
+        status = keep_names(t, c->tokens, err);
     if (status == LMQ_OK)
         status = add_splits(t, pretype, err);
     return status == LMQ_OK ? add_special(t, err) : status;
