@@ -74,6 +74,7 @@ struct vocab {
     uint32_t n;              /* tokens that the model has */
     const struct lmq_gguf_vocab *given;
     bool composes; /* letters and their marks, where they stand apart */
+    int32_t odd;   /* id that stands for another text when read again, or -1 */
     size_t n_lost; /* added tokens that are not found as they were */
     size_t n_particular; /* that take white space and the like when read again */
 };
@@ -407,25 +408,21 @@ cuts_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
 
 /* The model may name a begin token where the tokenizer does not. */
 static bool
-is_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
-         bool composes, enum lmq_status *status)
+is_alike(struct vocab *v, const struct lmq_tokenizer *b,
+         enum lmq_status *status)
 {
+    const struct lmq_tokenizer *a = v->t;
     int32_t bos = lmq_tokenizer_bos(a);
 
-    for (size_t i = 0; i < lmq_tokenizer_size(a); i++) {
-        int32_t id = (int32_t)i;
-        bool is_text = !lmq_tokenizer_is_control(a, id);
-        if (is_text == lmq_tokenizer_is_control(b, id) ||
-            (is_text && !lmq_chars_equal(lmq_tokenizer_piece(a, id),
-                                         lmq_tokenizer_piece(b, id))))
-            return false;
-    }
+    if (!lmq_tokenizer_same_ids(a, b, &v->odd))
+        return false;
+    v->odd = -1;
     return a->model.prefers_whole == b->model.prefers_whole &&
            (bos < 0 || bos == lmq_tokenizer_bos(b)) &&
            lmq_tokenizer_default_flags(a) == lmq_tokenizer_default_flags(b) &&
            (!a->is_byte_level || cuts_alike(a, b, status)) &&
            encodes_alike(a, b, traps, strlen(traps), 0, status) &&
-           (composes ||
+           (v->composes ||
             encodes_alike(a, b, apart, strlen(apart), 0, status)) &&
            encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
 }
@@ -470,6 +467,7 @@ test_round_trip(struct vocab *v, bool *is_good, struct lmq_error *err)
     struct lmq_gguf_builder builder = {0};
     struct lmq_tokenizer *t = NULL;
 
+    v->odd = -1;
     *is_good = false;
     lmq_gguf_build_begin(&builder);
     put_all(&builder, v);
@@ -482,7 +480,7 @@ test_round_trip(struct vocab *v, bool *is_good, struct lmq_error *err)
                                   builder.out.n};
     enum lmq_status status = lmq_tokenizer_open(&blob, 1, &t, NULL);
     if (status == LMQ_OK)
-        *is_good = is_alike(v->t, t, v->composes, &status);
+        *is_good = is_alike(v, t, &status);
     if (*is_good)
         status = compare_habits(v, t);
     lmq_tokenizer_close(t);
@@ -524,9 +522,17 @@ find_words(struct vocab *v, struct lmq_error *err)
     }
     if (status != LMQ_OK || is_good)
         return status;
-    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-             "GGUF has no words for this tokenizer (%s)",
-             lmq_tokenizer_kind(v->t));
+    struct lmq_chars text = lmq_tokenizer_piece(v->t, v->odd);
+    if (v->odd < 0)
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "GGUF has no words for this tokenizer (%s)",
+                 lmq_tokenizer_kind(v->t));
+    else
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "GGUF has no words for this tokenizer (%s): token %" PRId32
+                 ", '%.*s', would be another text there",
+                 lmq_tokenizer_kind(v->t), v->odd,
+                 (int)lmq_size_min(text.n, 100), (const char *)text.p);
     lmq_hint(err, ".tokenizer gives another file of the same tokenizer, for "
                   "example a GGUF with its vocabulary");
     return LMQ_ERR_UNSUPPORTED;
@@ -625,7 +631,7 @@ lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
         lmq_tokenizer_open_for(vocab->blobs, vocab->n_blobs, n, &t, err);
     if (status != LMQ_OK)
         return status;
-    struct vocab v = {.t = t, .n = n, .given = vocab};
+    struct vocab v = {.t = t, .n = n, .given = vocab, .odd = -1};
     size_t n_pieces = lmq_tokenizer_size(t);
     if (n_pieces > n)
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,

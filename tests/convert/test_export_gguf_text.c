@@ -362,6 +362,23 @@ START_TEST(names_are_kept_though_their_letters_are_those_of_bytes)
 }
 END_TEST
 
+/* In the vocabulary it stands for the byte 0xE9 behind an f, which no merge
+ * makes: no GGUF can say that. */
+START_TEST(a_token_that_would_be_another_is_named)
+{
+    char *path = strdup(in_folder("tokenizer.json"));
+    struct lmq_report *report;
+    struct lmq_error err = {0};
+
+    write_bytes(path, "null", BYTES,
+                "{\"id\": 256, \"content\": \"f\u00e9\"}", "",
+                "\"f\u00e9\": 256, ");
+    ck_assert_int_eq(export_with(path, &report, &err), LMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.message, "token 256, "));
+    free(path);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -372,6 +389,7 @@ main(void)
         a_byte_level_tokenizer_finds_its_pre_tokenizer,
         pre_tokenizers_are_told_apart_without_the_vocabulary,
         names_are_kept_though_their_letters_are_those_of_bytes,
+        a_token_that_would_be_another_is_named,
     };
 
     return RUN_SUITE("GGUF text", tests);
