@@ -435,13 +435,54 @@ habits_of(const struct lmq_added_token *token)
                            token->is_single_word << 2);
 }
 
-/* How many added tokens have other habits when they are read again, and how
- * many have any then. */
+/* Bytes of what stands for a space there, 0 for anything else. */
+static size_t
+space_at(struct lmq_chars text, size_t at)
+{
+    const size_t n = strlen(LMQ_SPACE_MARK);
+
+    if (text.p[at] == ' ')
+        return 1;
+    return text.n - at >= n && memcmp(text.p + at, LMQ_SPACE_MARK, n) == 0 ? n
+                                                                           : 0;
+}
+
+static bool
+are_equal_but_for_marks(struct lmq_chars x, struct lmq_chars y)
+{
+    size_t i = 0, k = 0;
+
+    while (i < x.n && k < y.n) {
+        size_t n = space_at(x, i), m = space_at(y, k);
+        if ((n == 0) != (m == 0) || (n == 0 && x.p[i] != y.p[k]))
+            return false;
+        i += n == 0 ? 1 : n;
+        k += m == 0 ? 1 : m;
+    }
+    return i == x.n && k == y.n;
+}
+
+/* Read again, a token is looked for by its name; here a normalizer may have
+ * made another text of that. */
+static bool
+is_found_by_name(const struct vocab *v, const struct lmq_added_token *token,
+                 struct lmq_buffer *name)
+{
+    name->n = 0;
+    lmq_pipeline_name(v->t, token->id, name);
+    return are_equal_but_for_marks(
+        lmq_chars(v->t->added.texts.bytes + token->start, token->n),
+        lmq_chars(name->bytes, name->n));
+}
+
+/* How many added tokens are found otherwise when they are read again, and how
+ * many have habits then. */
 static enum lmq_status
 compare_habits(struct vocab *v, const struct lmq_tokenizer *again)
 {
     size_t n = lmq_tokenizer_size(again);
     unsigned char *habits = calloc(n + 1, 1);
+    struct lmq_buffer name = {0};
 
     v->n_lost = v->n_particular = 0;
     if (habits == NULL)
@@ -454,10 +495,13 @@ compare_habits(struct vocab *v, const struct lmq_tokenizer *again)
     for (size_t i = 0; i < v->t->added.n; i++) {
         const struct lmq_added_token *token = &v->t->added.tokens[i];
         v->n_lost += (size_t)token->id < n &&
-                     habits[token->id] != habits_of(token);
+                     (habits[token->id] != habits_of(token) ||
+                      !is_found_by_name(v, token, &name));
     }
+    bool has_failed = name.has_failed;
     free(habits);
-    return LMQ_OK;
+    lmq_buffer_free(&name);
+    return has_failed ? LMQ_ERR_NOMEM : LMQ_OK;
 }
 
 /* Whether what we would write does what the original does. */
@@ -593,8 +637,9 @@ remark(const struct vocab *v, struct lmq_notes *notes)
     if (v->n_lost > 0)
         lmq_notes_add(notes,
                       "of %zu added tokens GGUF cannot say whether they take "
-                      "the white space beside them, or count as words of "
-                      "their own only: there it is otherwise",
+                      "the white space beside them, count as words of their "
+                      "own only, or are looked for as the normalizer makes "
+                      "them (with a space before, say): there it is otherwise",
                       v->n_lost);
     remark_on_name(v, notes);
     if (v->pre != NULL && strcmp(v->pre, "gpt-4o") == 0)

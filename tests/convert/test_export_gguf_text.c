@@ -379,6 +379,51 @@ START_TEST(a_token_that_would_be_another_is_named)
 }
 END_TEST
 
+/* Hugging Face looks for a space and the token, GGUF only for the token. */
+START_TEST(a_token_with_a_space_before_it_is_told)
+{
+    static const char json[] =
+        "{\"added_tokens\": [{\"id\": 256, \"content\": \"<x>\", "
+        "\"normalized\": %s}], \"normalizer\": {\"type\": \"Sequence\", "
+        "\"normalizers\": [{\"type\": \"Prepend\", \"prepend\": "
+        "\"\u2581\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": "
+        "\" \"}, \"content\": \"\u2581\"}]}, \"decoder\": {\"type\": "
+        "\"Sequence\", \"decoders\": [{\"type\": \"Replace\", \"pattern\": "
+        "{\"String\": \"\u2581\"}, \"content\": \" \"}, {\"type\": "
+        "\"ByteFallback\"}, {\"type\": \"Fuse\"}, {\"type\": \"Strip\", "
+        "\"content\": \" \", \"start\": 1, \"stop\": 0}]}, \"model\": "
+        "{\"type\": \"BPE\", \"byte_fallback\": true, \"merges\": [], "
+        "\"vocab\": {";
+    char *path = strdup(in_folder("tokenizer.json"));
+
+    for (int is_normalized = 0; is_normalized < 2; is_normalized++) {
+        struct lmq_report *report;
+        struct lmq_error err = {0};
+        FILE *f = fopen(path, "w");
+        bool is_told = false;
+        ck_assert_ptr_nonnull(f);
+        fprintf(f, json, is_normalized ? "true" : "false");
+        for (unsigned i = 0; i < 256; i++)
+            fprintf(f, "%s\"<0x%02X>\": %u", i == 0 ? "" : ", ", i, i);
+        fprintf(f, "}}}\n");
+        ck_assert_int_eq(fclose(f), 0);
+        ck_assert_msg(export_with(path, &report, &err) == LMQ_OK, "%s",
+                      err.message);
+        for (size_t k = 0; k < 9; k++) {
+            char key[16];
+            snprintf(key, sizeof(key), "notes.%zu", k);
+            const char *note = lmq_report_string(report, key);
+            is_told |= note != NULL &&
+                       strstr(note, "with a space before") != NULL;
+        }
+        ck_assert_int_eq(is_told, is_normalized);
+        lmq_report_free(report);
+        remove(in_folder("a.gguf"));
+    }
+    free(path);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -390,6 +435,7 @@ main(void)
         pre_tokenizers_are_told_apart_without_the_vocabulary,
         names_are_kept_though_their_letters_are_those_of_bytes,
         a_token_that_would_be_another_is_named,
+        a_token_with_a_space_before_it_is_told,
     };
 
     return RUN_SUITE("GGUF text", tests);
