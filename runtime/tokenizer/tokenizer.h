@@ -141,7 +141,7 @@ enum lmq_decode_flags {
 struct lmq_decoder {
     const struct lmq_tokenizer *tokenizer;
     unsigned flags;
-    bool is_started; /* a piece of text has been seen */
+    bool is_started; /* a piece that is shown has been seen */
     bool has_text;   /* and gave some */
     unsigned char held[4]; /* the beginning of a character */
     size_t n_held;

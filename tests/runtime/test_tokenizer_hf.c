@@ -458,6 +458,35 @@ START_TEST(configuration_names_begin_and_end)
 }
 END_TEST
 
+/* The Strip is of the whole text. */
+START_TEST(a_special_token_that_is_shown_begins_the_text)
+{
+    static const int32_t ids[] = {0, 1};
+    static const char decoder[] =
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\","
+        "\"pattern\":{\"String\":\"\u2581\"},\"content\":\" \"},"
+        "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \","
+        "\"start\":1,\"stop\":0}]}";
+    struct lmq_buffer text = {0};
+    struct lmq_tokenizer *t = open_buffer(
+        hf_file("{\"type\":\"BPE\",\"vocab\":{\"<s>\":0,\"\u2581a\":1},"
+                "\"merges\":[]}",
+                NULL, NULL, decoder,
+                "[{\"id\":0,\"content\":\"<s>\",\"special\":true}]"));
+
+    ck_assert_int_eq(lmq_tokenizer_decode(t, ids, 2, LMQ_DECODE_SPECIAL, &text,
+                                          NULL),
+                     LMQ_OK);
+    ck_assert_uint_eq(text.n, 5);
+    ck_assert_mem_eq(text.bytes, "<s> a", 5);
+    text.n = 0;
+    ck_assert_int_eq(lmq_tokenizer_decode(t, ids, 2, 0, &text, NULL), LMQ_OK);
+    ck_assert_uint_eq(text.n, 1);
+    lmq_buffer_free(&text);
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 START_TEST(what_is_not_understood_is_refused_by_name)
 {
     static const char vocab[] = ",\"vocab\":{\"a\":0},\"merges\":[]}";
@@ -510,6 +539,7 @@ main(void)
         normalizers_change_the_text_in_order,
         added_tokens_look_at_what_stands_beside_them,
         configuration_names_begin_and_end,
+        a_special_token_that_is_shown_begins_the_text,
         what_is_not_understood_is_refused_by_name,
     };
 

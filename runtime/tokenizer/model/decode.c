@@ -224,8 +224,10 @@ lmq_decoder_next(struct lmq_decoder *d, int32_t id, struct lmq_buffer *text,
     int failed = 0;
     if (!is_hidden)
         failed = append_stripped(d, piece, type == LMQ_PIECE_UNKNOWN, text);
-    else if ((d->flags & LMQ_DECODE_SPECIAL) != 0)
+    else if ((d->flags & LMQ_DECODE_SPECIAL) != 0) {
+        d->is_started = true; /* it is the beginning of the text */
         failed = append_piece(d, piece, text);
+    }
     return failed == 0 ? LMQ_OK : lmq_fail_nomem(err);
 }
 
