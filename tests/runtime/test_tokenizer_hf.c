@@ -458,6 +458,43 @@ START_TEST(configuration_names_begin_and_end)
 }
 END_TEST
 
+/* As transformers 4 does. */
+START_TEST(classes_heed_what_is_said_of_the_begin_token)
+{
+    static const struct {
+        const char *class;
+        unsigned flags;
+    } cases[] = {
+        {"\"LlamaTokenizer\"", LMQ_ENCODE_BOS},
+        {"\"GPTNeoXTokenizerFast\"", LMQ_ENCODE_BOS},
+        {"\"LlamaTokenizerFaster\"", 0},
+        {"\"GPT2Tokenizer\"", 0},
+        {"\"PreTrainedTokenizerFast\"", 0},
+        {"\"Own\",\"auto_map\":{}", LMQ_ENCODE_BOS},
+    };
+    struct lmq_buffer file = hf_file(WORDS, NULL, NULL, NULL, "[]");
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char config[200];
+        snprintf(config, sizeof(config),
+                 "{\"bos_token\":\"ab\",\"add_bos_token\":true,"
+                 "\"tokenizer_class\":%s}",
+                 cases[i].class);
+        struct lmq_blob blobs[] = {
+            {"x/tokenizer_config.json", (const unsigned char *)config,
+             strlen(config)},
+            {"x/tokenizer.json", file.bytes, file.n},
+        };
+        struct lmq_tokenizer *t;
+        ck_assert_int_eq(lmq_tokenizer_open(blobs, 2, &t, NULL), LMQ_OK);
+        REQUIRE(lmq_tokenizer_default_flags(t) == cases[i].flags, "case %zu",
+                i);
+        lmq_tokenizer_close(t);
+    }
+    lmq_buffer_free(&file);
+}
+END_TEST
+
 /* The Strip is of the whole text. */
 START_TEST(a_special_token_that_is_shown_begins_the_text)
 {
@@ -539,6 +576,7 @@ main(void)
         normalizers_change_the_text_in_order,
         added_tokens_look_at_what_stands_beside_them,
         configuration_names_begin_and_end,
+        classes_heed_what_is_said_of_the_begin_token,
         a_special_token_that_is_shown_begins_the_text,
         what_is_not_understood_is_refused_by_name,
     };

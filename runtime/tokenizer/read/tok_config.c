@@ -117,6 +117,31 @@ apply_numbers(struct lmq_tokenizer *t, const json_t *object,
     return status;
 }
 
+/* Without a template in tokenizer.json Hugging Face heeds the flags in these
+ * classes, with "Fast" behind the name or not, and in those of the model's own
+ * code. */
+static bool
+heeds_flags(const struct lmq_tokenizer *t, const json_t *object)
+{
+    static const char *const classes[] = {
+        "LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer",
+        "CohereTokenizer", "GPTNeoXTokenizer",
+    };
+    const char *name =
+        json_string_value(json_object_get(object, "tokenizer_class"));
+
+    if (strcmp(t->kind, "Hugging Face") != 0 || name == NULL ||
+        json_object_get(object, "auto_map") != NULL)
+        return true;
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+        size_t n = strlen(classes[i]);
+        if (strncmp(name, classes[i], n) == 0 &&
+            (name[n] == '\0' || strcmp(name + n, "Fast") == 0))
+            return true;
+    }
+    return false;
+}
+
 /* A template in tokenizer.json has the last word about what is added. */
 static enum lmq_status
 apply_flags(struct lmq_tokenizer *t, const json_t *object,
@@ -130,7 +155,7 @@ apply_flags(struct lmq_tokenizer *t, const json_t *object,
     if (status == LMQ_OK)
         status = lmq_json_bool(object, "add_eos_token", adds_eos, &adds_eos,
                                err);
-    if (status == LMQ_OK && !t->has_template)
+    if (status == LMQ_OK && !t->has_template && heeds_flags(t, object))
         t->default_flags = (adds_bos ? LMQ_ENCODE_BOS : 0u) |
                            (adds_eos ? LMQ_ENCODE_EOS : 0u);
     return status;
