@@ -71,8 +71,8 @@ enum lmq_status lmq_vocab_set(struct lmq_vocab *vocab, uint64_t id,
 enum lmq_status lmq_vocab_rename(struct lmq_vocab *vocab, int32_t id,
                                  struct lmq_chars text, struct lmq_error *err);
 
-/* After the last lmq_vocab_set() or _rename(): from here on lmq_vocab_find() works. Two
- * matched normal pieces with the same bytes are refused. */
+/* After the last lmq_vocab_set() or _rename(): from here on lmq_vocab_find()
+ * works. Two matched normal pieces with the same bytes are refused. */
 enum lmq_status lmq_vocab_index(struct lmq_vocab *vocab,
                                 struct lmq_error *err);
 
