@@ -67,7 +67,7 @@ struct lmq_tokenizer {
     size_t n_rows;    /* of the model: none behind them; 0: any number */
     struct lmq_marks prefix, suffix; /* of a template */
     struct lmq_marks eos;
-    bool has_template;
+    bool has_template, has_post_processor; /* of tokenizer.json */
     unsigned default_flags;
 };
 

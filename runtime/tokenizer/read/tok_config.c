@@ -117,9 +117,19 @@ apply_numbers(struct lmq_tokenizer *t, const json_t *object,
     return status;
 }
 
+static bool
+is_class(const char *name, const char *class)
+{
+    size_t n = strlen(class);
+
+    return strncmp(name, class, n) == 0 &&
+           (name[n] == '\0' || strcmp(name + n, "Fast") == 0);
+}
+
 /* Without a template in tokenizer.json Hugging Face heeds the flags in these
  * classes, with "Fast" behind the name or not, and in those of the model's own
- * code. */
+ * code. Of GPT-2's class it does where there is no tokenizer.json: one that is
+ * made of vocab.json has no post-processor, which all others of it have. */
 static bool
 heeds_flags(const struct lmq_tokenizer *t, const json_t *object)
 {
@@ -133,13 +143,10 @@ heeds_flags(const struct lmq_tokenizer *t, const json_t *object)
     if (strcmp(t->kind, "Hugging Face") != 0 || name == NULL ||
         json_object_get(object, "auto_map") != NULL)
         return true;
-    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
-        size_t n = strlen(classes[i]);
-        if (strncmp(name, classes[i], n) == 0 &&
-            (name[n] == '\0' || strcmp(name + n, "Fast") == 0))
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+        if (is_class(name, classes[i]))
             return true;
-    }
-    return false;
+    return is_class(name, "GPT2Tokenizer") && !t->has_post_processor;
 }
 
 /* A template in tokenizer.json has the last word about what is added. */

@@ -231,6 +231,7 @@ lmq_hf_add_post_processor(struct lmq_tokenizer *t, const json_t *object,
 {
     if (object == NULL || json_is_null(object))
         return LMQ_OK;
+    t->has_post_processor = true;
     enum lmq_status status = add_post_processor(t, object, 0, err);
     if (status != LMQ_OK)
         return status;
