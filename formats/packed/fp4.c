@@ -42,6 +42,60 @@ struct fp4 {
     bool is_nv;
 };
 
+/* ---- What the configuration says ---- */
+
+/* Of one step of a weight, or of several. */
+static bool
+is_e5m3(const json_t *layer)
+{
+    const json_t *weight = json_object_get(layer, "weight");
+    size_t n = json_is_array(weight) ? json_array_size(weight) : 1;
+    bool is_one = false;
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *step =
+            json_is_array(weight) ? json_array_get(weight, i) : weight;
+        const char *format =
+            json_string_value(json_object_get(step, "scale_format"));
+        is_one |= format != NULL && strcmp(format, "e5m3") == 0;
+    }
+    return is_one;
+}
+
+/* Quark says it of all layers, of some, or of a type of them; AutoRound in the
+ * name of its format. */
+static bool
+has_e5m3(const struct lmq_packer *packer)
+{
+    static const char *const keys[] = {"layer_quant_config",
+                                       "layer_type_quant_config"};
+    bool is_one =
+        strstr(lmq_packer_text(packer, "packing_format"), "e5m3") != NULL ||
+        is_e5m3(json_object_get(packer->config, "global_quant_config"));
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        json_t *layers = json_object_get(packer->config, keys[i]), *layer;
+        const char *name;
+        json_object_foreach(layers, name, layer)
+            is_one |= is_e5m3(layer);
+    }
+    return is_one;
+}
+
+/* Codes of integers, and scales of E5M3, are bytes of the same shapes. */
+static bool
+is_supported(struct lmq_packer *packer)
+{
+    const char *type = lmq_packer_text(packer, "data_type");
+
+    if (*type != '\0' && strncmp(type, "mx_fp", 5) != 0 &&
+        strncmp(type, "nv_fp", 5) != 0)
+        lmq_packer_refuse(packer, "data_type %.32s", type);
+    else if (has_e5m3(packer))
+        lmq_packer_refuse(packer, "scales in E5M3");
+    return packer->refused[0] == '\0';
+}
+
 /* ---- Shapes ---- */
 
 static bool
@@ -162,9 +216,10 @@ lmq_fp4_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
     p.scales = lmq_packer_sibling(packer, tensor, p.spelling->codes,
                                   ".weight_scale");
     bool is_plain = strcmp(p.spelling->codes, PLAIN) == 0;
-    if (is_plain && (p.scales == NULL ||
-                     (p.scales->dtype != LMQ_DTYPE_F8_E4M3 &&
-                      !is_power(p.scales))))
+    if ((is_plain && (p.scales == NULL ||
+                      (p.scales->dtype != LMQ_DTYPE_F8_E4M3 &&
+                       !is_power(p.scales)))) ||
+        !is_supported(packer))
         return LMQ_OK;
     status = lmq_packer_need(packer, tensor, p.spelling->codes,
                              ".weight_scale", &p.scales, err);

@@ -118,6 +118,8 @@ lmq_packer_check_config(struct lmq_packer *packer, struct lmq_error *err)
         {"format", is_text, "text"},
         {"checkpoint_format", is_text, "text"},
         {"mode", is_text, "text"},
+        {"data_type", is_text, "text"},
+        {"packing_format", is_text, "text"},
         {"weight_scale_semantics", is_text, "text"},
         {"bits", is_number, "a whole number"},
         {"w_bit", is_number, "a whole number"},

@@ -200,6 +200,53 @@ START_TEST(mxfp4_has_powers_of_two)
 }
 END_TEST
 
+/* Bytes of the same shapes, which are other numbers. */
+START_TEST(mxfp4_is_told_from_what_looks_like_it)
+{
+#define ROUND(more) STORED_CONFIG("\"quant_method\": \"auto-round\"" more)
+#define QUARK(more) STORED_CONFIG("\"quant_method\": \"quark\", " more)
+#define E5M3 "{\"weight\": {\"scale_format\": \"e5m3\"}}"
+    static const struct {
+        const char *config, *packed;
+    } cases[] = {
+        {ROUND(", \"data_type\": \"mx_fp\""), ""},
+        {ROUND(", \"data_type\": \"mx_fp4\""), ""},
+        {ROUND(", \"data_type\": \"mx_int\""),
+         "AutoRound (data_type mx_int)"},
+        {ROUND(", \"data_type\": \"nvfp4_v2\""),
+         "AutoRound (data_type nvfp4_v2)"},
+        {ROUND(", \"packing_format\": "
+               "\"auto_round:llm_compressor_nvfp4_e5m3\""),
+         "AutoRound (scales in E5M3)"},
+        {QUARK("\"global_quant_config\": {\"weight\": "
+               "{\"scale_format\": \"e8m0\"}}"),
+         ""},
+        {QUARK("\"global_quant_config\": " E5M3), "Quark (scales in E5M3)"},
+        {QUARK("\"global_quant_config\": {\"weight\": "
+               "[{\"scale_format\": null}, {\"scale_format\": \"e5m3\"}]}"),
+         "Quark (scales in E5M3)"},
+        {QUARK("\"layer_quant_config\": {\"*.a\": " E5M3 "}"),
+         "Quark (scales in E5M3)"},
+        {QUARK("\"layer_type_quant_config\": {\"Linear\": " E5M3 "}"),
+         "Quark (scales in E5M3)"},
+    };
+    struct random random = {random_seed()};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stored stored = {0};
+        unsigned char scales[ROWS * COLS / 32] = {0};
+        put_fp4(&stored, &random);
+        stored_entry(&stored, "a.weight_scale", "U8", "[12,2]",
+                     sizeof(scales));
+        put(&stored.data, scales, sizeof(scales));
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(stored_save(&stored, cases[i].config));
+        ck_assert_str_eq(checkpoint->packed, cases[i].packed);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 /* What turns weights is done; what turns activations nobody here does. */
 START_TEST(transforms_of_activations_are_refused)
 {
@@ -406,6 +453,7 @@ main(void)
     const TTest *const tests[] = {
         words_and_bytes_have_scales_of_every_strategy,
         mxfp4_has_powers_of_two,
+        mxfp4_is_told_from_what_looks_like_it,
         transforms_of_activations_are_refused,
         parts_that_do_not_fit_are_refused,
     };
