@@ -21,6 +21,17 @@
 
 /* ---- Schemes ---- */
 
+/* Asked about what a running model is to multiply activations with. */
+static enum lmq_status
+refuse_rotation(struct lmq_packer *packer, struct lmq_tensor *tensor,
+                struct lmq_error *err)
+{
+    (void)err;
+    lmq_packer_refuse(packer, "'%s' turns activations",
+                      strrchr(tensor->stored_name, '.'));
+    return LMQ_OK;
+}
+
 /* The first that has a tensor's ending and a function that takes it joins it
  * with its parts; of those that cannot, the first gives the name. */
 static const struct scheme {
@@ -52,6 +63,9 @@ static const struct scheme {
      NULL},
     {"modelopt", "ModelOpt", ".pre_quant_scale", NULL, true, NULL},
     {"quark", "Quark", NULL, NULL, true, NULL},
+    {NULL, "AutoRound", ".hadamard_matrix", refuse_rotation, true, NULL},
+    {NULL, "AutoRound", ".spinquant_r1_size", refuse_rotation, true, NULL},
+    {NULL, "Quark", ".input_rotation", refuse_rotation, true, NULL},
     {NULL, "NVFP4", "weight_scale_2", lmq_nvfp4_join, false, NULL},
     {"eetq", "EETQ", ".weight_scales", NULL, false, NULL},
     {"hqq", "HQQ", ".W_q", lmq_hqq_join, false, NULL},
@@ -319,10 +333,10 @@ refuse(struct lmq_checkpoint *checkpoint, const char *name, const char *detail,
                         checkpoint->packed);
 }
 
-/* Whether what goes through the model is to be turned while it runs; what turns
- * weights has been done to them. */
-static bool
-turns_activations(const json_t *config)
+/* The key by which what goes through the model is to be turned while it runs,
+ * or NULL; what turns weights has been done to them. */
+static const char *
+find_rotation(const json_t *config)
 {
     json_t *groups = json_object_get(json_object_get(config, "transform_config"),
                                      "config_groups");
@@ -330,14 +344,16 @@ turns_activations(const json_t *config)
     const char *name;
     size_t i;
 
+    if (says(config, "rotation_config"))
+        return "rotation_config"; /* AutoRound's */
     json_object_foreach(groups, name, group)
         json_array_foreach(json_object_get(group, "apply"), i, at) {
             const char *location =
                 json_string_value(json_object_get(at, "location"));
             if (location != NULL && strncmp(location, "weight_", 7) != 0)
-                return true;
+                return "transform_config";
         }
-    return false;
+    return NULL;
 }
 
 /* When all that can be joined is joined. */
@@ -350,8 +366,9 @@ judge(struct lmq_packer *packer, const char *seen, const char *declared,
     bool may_be_plain = *declared == '\0' ||
                         (scheme != NULL && scheme->may_be_plain);
 
-    if (turns_activations(packer->config)) {
-        lmq_packer_refuse(packer, "'transform_config' turns activations");
+    const char *rotation = find_rotation(packer->config);
+    if (rotation != NULL) {
+        lmq_packer_refuse(packer, "'%s' turns activations", rotation);
         seen = seen == NULL ? declared : seen;
     }
     if (seen != NULL)
