@@ -224,6 +224,9 @@ lmq_scale_shape_text(const struct lmq_affine *affine, char *text, size_t size)
         snprintf(text, size, "groups of columns that stand apart");
     else if (affine->block_rows == 1)
         snprintf(text, size, "groups of %" PRIu64, affine->block_cols);
+    else if (affine->block_cols == LMQ_BLOCK_ALL)
+        snprintf(text, size, "block scales of %" PRIu64 " rows",
+                 affine->block_rows);
     else
         snprintf(text, size, "block scales %" PRIu64 " x %" PRIu64,
                  affine->block_rows, affine->block_cols);

@@ -226,6 +226,22 @@ START_TEST(scales_may_be_of_16_bits)
 END_TEST
 
 /* A row of more blocks than are read at a time. */
+START_TEST(blocks_of_whole_rows_are_called_so)
+{
+    struct random random = {random_seed()};
+    struct stored folder = {0};
+    unsigned char bytes[12];
+
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[4,3]", bytes, 12, &random);
+    add_floats(&folder, "w.weight_scale_inv", "[2,1]", numbers, 2);
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(stored_save(&folder, "{}"));
+    ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[0],
+                                 "block scales of 2 rows"));
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 START_TEST(long_rows_have_their_scales)
 {
     enum { COLS = 1500 };
@@ -565,6 +581,7 @@ main(void)
         scales_may_be_what_was_multiplied_with,
         blocks_are_those_of_the_group_whose_size_fits,
         scales_may_be_of_16_bits,
+        blocks_of_whole_rows_are_called_so,
         long_rows_have_their_scales,
         missing_scales_are_missed_where_they_are_announced,
         scales_that_do_not_fit_are_refused,
