@@ -94,7 +94,8 @@ find_method(const char *method)
     return NULL;
 }
 
-/* Of activations, which a running model measures: not of weights. */
+/* Of activations, which a running model measures: not of weights. The biases
+ * are what ModelOpt takes from keys and values before it rounds them. */
 static const char *const ignored[] = {
     ".input_scale", ".output_scale", ".act_scale", ".activation_scale",
     ".k_scale",     ".v_scale",      ".q_scale",   ".kv_scale",
@@ -102,6 +103,7 @@ static const char *const ignored[] = {
     ".input_global_scale", ".output_global_scale", ".k_global_scale",
     ".v_global_scale", ".q_global_scale", ".input_zero_point",
     ".output_zero_point", ".k_zero_point", ".v_zero_point", ".q_zero_point",
+    ".input_scale_2", ".output_scale_2", ".k_proj.k_bias", ".v_proj.v_bias",
 };
 
 static bool

@@ -226,6 +226,29 @@ START_TEST(scales_may_be_of_16_bits)
 END_TEST
 
 /* A row of more blocks than are read at a time. */
+START_TEST(what_rounds_activations_is_left_out)
+{
+    static const char *const names[] = {
+        "w.input_scale_2", "w.output_scale_2", "w.k_proj.k_bias",
+        "w.v_proj.v_bias", "w.k_proj.bias", /* a bias after all */
+    };
+    struct random random = {random_seed()};
+    struct stored folder = {0};
+    unsigned char bytes[12];
+
+    add_fp8(&folder, "w.weight", "F8_E4M3", "[4,3]", bytes, 12, &random);
+    add_floats(&folder, "w.weight_scale", "[]", numbers, 1);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        add_floats(&folder, names[i], "[1]", numbers, 1);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(
+        stored_save(&folder, CONFIG("\"quant_method\": \"modelopt\"")));
+    ck_assert_uint_eq(checkpoint->n_tensors, 2);
+    ck_assert_ptr_nonnull(
+        lmq_checkpoint_find_name(checkpoint, "w.k_proj.bias"));
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 START_TEST(blocks_of_whole_rows_are_called_so)
 {
     struct random random = {random_seed()};
@@ -581,6 +604,7 @@ main(void)
         scales_may_be_what_was_multiplied_with,
         blocks_are_those_of_the_group_whose_size_fits,
         scales_may_be_of_16_bits,
+        what_rounds_activations_is_left_out,
         blocks_of_whole_rows_are_called_so,
         long_rows_have_their_scales,
         missing_scales_are_missed_where_they_are_announced,
