@@ -271,7 +271,9 @@ finish(struct lmq_packer *packer, const char *ending, struct parts *p,
         free(affine);
         return status;
     }
-    lmq_packer_found(packer, "matrices of compressed-tensors, %s, %s",
+    /* ModelOpt's bytes are the same. */
+    lmq_packer_found(packer, "matrices of %s%s, %s",
+                     strcmp(ending, PLAIN) == 0 ? "" : "compressed-tensors, ",
                      affine->packing.name,
                      lmq_scale_shape_text(affine, text, sizeof(text)));
     return join(packer, ending, p, affine, err);

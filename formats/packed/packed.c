@@ -62,6 +62,7 @@ static const struct scheme {
     {"compressed-tensors", "compressed-tensors", "", lmq_int8_join, true,
      NULL},
     {"modelopt", "ModelOpt", ".pre_quant_scale", NULL, true, NULL},
+    {"modelopt", "ModelOpt", "", lmq_int8_join, true, NULL},
     {"quark", "Quark", NULL, NULL, true, NULL},
     {NULL, "AutoRound", ".hadamard_matrix", refuse_rotation, true, NULL},
     {NULL, "AutoRound", ".spinquant_r1_size", refuse_rotation, true, NULL},

@@ -137,6 +137,8 @@ START_TEST(words_and_bytes_have_scales_of_every_strategy)
         {{1, COLS, "[12,1]", GROUP("8", "")}, 8, false, false, 64},
         {{1, COLS, "[12,1]", GROUP("8", ", \"symmetric\": false")}, 8, false,
          true, 0},
+        {{1, COLS, "[12]", STORED_CONFIG("\"quant_method\": \"modelopt\"")},
+         8, false, false, 64},
         {{1, 8, "[12,8]", "{}"}, 8, false, true, 0},
         {{5, 24, "[3,3]", GROUP("8", ", \"block_structure\": [5, 24]")}, 8,
          false, false, 0},
