@@ -51,7 +51,8 @@ check_group(const struct lmq_packer *packer, const struct lmq_tensor *codes,
     said = lmq_packer_number(packer, "q_group_size", said);
     uint64_t group = said > 0 ? (uint64_t)said : cols;
     if (n_groups > 0 && cols % n_groups == 0 &&
-        ((said <= 0 && said != -1) || group == cols / n_groups))
+        ((said <= 0 && said != -1) || group == cols / n_groups ||
+         lmq_packer_own_group(packer, cols, n_groups) == cols / n_groups))
         return LMQ_OK;
     return lmq_fail(err, LMQ_ERR_FORMAT, scales->offset,
                     "'%s' has scales for %" PRIu64 " groups, but %" PRIu64

@@ -78,20 +78,6 @@ is_supported(struct lmq_packer *packer)
 
 /* ---- Shapes ---- */
 
-/* Under which layers are named that have other bits or groups than the rest, by
- * GPTQModel and by AutoRound. */
-static const char *const own_keys[] = {"dynamic", "extra_config"};
-
-static bool
-is_dynamic(const struct lmq_packer *packer)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < sizeof(own_keys) / sizeof(own_keys[0]); i++)
-        n += json_object_size(json_object_get(packer->config, own_keys[i]));
-    return n > 0;
-}
-
 /* How many bits a code has: said, or what the words of zero points have room
  * for. */
 static enum lmq_status
@@ -103,7 +89,7 @@ find_bits(const struct lmq_packer *packer, struct gptq *g,
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (lmq_u64_ceil_div(g->rows * known[i], 32) == g->zeros->n_cols &&
-            (said == 0 || is_dynamic(packer) || said == known[i]))
+            (said == 0 || lmq_packer_has_layers(packer) || said == known[i]))
             g->bits = known[i];
     if (g->bits != 0)
         return LMQ_OK;
@@ -132,31 +118,6 @@ find_columns(struct gptq *g, struct lmq_error *err)
                     g->codes->stored_name, words, g->cols, g->bits);
 }
 
-/* What the configuration says of single layers, if one size alone makes so many
- * groups; else 0. */
-static uint64_t
-own_group(const struct lmq_packer *packer, const struct gptq *g)
-{
-    uint64_t found = 0;
-
-    for (size_t i = 0; i < sizeof(own_keys) / sizeof(own_keys[0]); i++) {
-        json_t *layers = json_object_get(packer->config, own_keys[i]), *layer;
-        const char *name;
-        json_object_foreach(layers, name, layer) {
-            json_int_t n =
-                json_integer_value(json_object_get(layer, "group_size"));
-            uint64_t group = n == -1 ? g->cols : n > 0 ? (uint64_t)n : 0;
-            if (group == 0 || lmq_u64_ceil_div(g->cols, group) != g->n_groups)
-                continue;
-            group = lmq_u64_min(group, g->cols);
-            if (found != 0 && found != group)
-                return 0;
-            found = group;
-        }
-    }
-    return found;
-}
-
 /* Columns of a group, from the configuration or from how many there are. */
 static enum lmq_status
 find_group(const struct lmq_packer *packer, struct gptq *g,
@@ -168,9 +129,10 @@ find_group(const struct lmq_packer *packer, struct gptq *g,
     g->group = said > 0 ? (uint64_t)said : g->cols;
     if (is_said && lmq_u64_ceil_div(g->cols, g->group) == g->n_groups)
         return LMQ_OK;
-    bool is_other = is_said && is_dynamic(packer);
+    bool is_other = is_said && lmq_packer_has_layers(packer);
     bool may_divide = !is_said || (is_other && g->members != NULL);
-    g->group = is_other ? own_group(packer, g) : 0;
+    g->group =
+        is_other ? lmq_packer_own_group(packer, g->cols, g->n_groups) : 0;
     if (g->group == 0 && may_divide && g->cols % g->n_groups == 0)
         g->group = g->cols / g->n_groups;
     if ((!is_said || is_other) && (g->group != 0 || g->members != NULL))

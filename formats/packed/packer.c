@@ -183,6 +183,44 @@ lmq_packer_text(const struct lmq_packer *packer, const char *key)
     return text == NULL ? "" : text;
 }
 
+/* Under which layers are named that have other bits or groups than the rest, by
+ * GPTQModel and by AutoRound. */
+static const char *const own_keys[] = {"dynamic", "extra_config"};
+
+bool
+lmq_packer_has_layers(const struct lmq_packer *packer)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(own_keys) / sizeof(own_keys[0]); i++)
+        n += json_object_size(json_object_get(packer->config, own_keys[i]));
+    return n > 0;
+}
+
+uint64_t
+lmq_packer_own_group(const struct lmq_packer *packer, uint64_t cols,
+                     uint64_t n_groups)
+{
+    uint64_t found = 0;
+
+    for (size_t i = 0; i < sizeof(own_keys) / sizeof(own_keys[0]); i++) {
+        json_t *layers = json_object_get(packer->config, own_keys[i]), *layer;
+        const char *name;
+        json_object_foreach(layers, name, layer) {
+            json_int_t n =
+                json_integer_value(json_object_get(layer, "group_size"));
+            uint64_t group = n == -1 ? cols : n > 0 ? (uint64_t)n : 0;
+            if (group == 0 || lmq_u64_ceil_div(cols, group) != n_groups)
+                continue;
+            group = lmq_u64_min(group, cols);
+            if (found != 0 && found != group)
+                return 0;
+            found = group;
+        }
+    }
+    return found;
+}
+
 /* ---- The parts of a matrix ---- */
 
 /* The part of the same matrix with another ending; NULL if there is none.

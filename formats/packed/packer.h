@@ -48,6 +48,13 @@ int64_t lmq_packer_number(const struct lmq_packer *packer, const char *key,
 /* "" where there is none. */
 const char *lmq_packer_text(const struct lmq_packer *packer, const char *key);
 
+/* Whether layers are named that have other bits or groups than the rest. */
+bool lmq_packer_has_layers(const struct lmq_packer *packer);
+/* The size of groups that it says of single layers, if one alone makes so many
+ * of these columns; else 0. */
+uint64_t lmq_packer_own_group(const struct lmq_packer *packer, uint64_t cols,
+                              uint64_t n_groups);
+
 /* ---- The parts of a matrix ---- */
 
 /* The tensor that is called like this one with another ending; NULL. */

@@ -471,6 +471,9 @@ START_TEST(awq_gives_what_was_packed)
         {STORED_CONFIG("\"quant_method\": \"auto-round\", "
                        "\"packing_format\": \"auto_round:auto_awq\""),
          64, 128, 128, 128},
+        {AWQ("\"group_size\": 32, \"extra_config\": "
+             "{\"a\": {\"group_size\": 64}}"),
+         64, 128, 64, 64},
         {NULL, 48, 60, 20, 0},
     };
     struct random random = {random_seed()};
