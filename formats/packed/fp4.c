@@ -82,15 +82,47 @@ has_e5m3(const struct lmq_packer *packer)
     return is_one;
 }
 
+static bool
+begins(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static bool
+is_fp4(const char *type)
+{
+    return begins(type, "mx_fp") || begins(type, "nv_fp");
+}
+
+/* What AutoRound says of single layers: bytes of such shapes that are others,
+ * not integers of other shapes. */
+static const char *
+other_of_layers(const struct lmq_packer *packer)
+{
+    json_t *layers = json_object_get(packer->config, "extra_config"), *layer;
+    const char *name;
+
+    json_object_foreach(layers, name, layer) {
+        const char *type =
+            json_string_value(json_object_get(layer, "data_type"));
+        if (type != NULL && !is_fp4(type) &&
+            (begins(type, "mx") || begins(type, "nv") || begins(type, "fp4")))
+            return type;
+    }
+    return NULL;
+}
+
 /* Codes of integers, and scales of E5M3, are bytes of the same shapes. */
 static bool
 is_supported(struct lmq_packer *packer)
 {
     const char *type = lmq_packer_text(packer, "data_type");
+    const char *other = other_of_layers(packer);
 
-    if (*type != '\0' && strncmp(type, "mx_fp", 5) != 0 &&
-        strncmp(type, "nv_fp", 5) != 0)
+    if (*type != '\0' && !is_fp4(type))
         lmq_packer_refuse(packer, "data_type %.32s", type);
+    else if (other != NULL)
+        lmq_packer_refuse(packer, "data_type %.32s of a layer", other);
     else if (has_e5m3(packer))
         lmq_packer_refuse(packer, "scales in E5M3");
     return packer->refused[0] == '\0';

@@ -66,6 +66,7 @@ static const struct scheme {
     {"quark", "Quark", NULL, NULL, true, NULL},
     {NULL, "AutoRound", ".hadamard_matrix", refuse_rotation, true, NULL},
     {NULL, "AutoRound", ".spinquant_r1_size", refuse_rotation, true, NULL},
+    {NULL, "AutoRound", ".spinquant_r4_size", refuse_rotation, true, NULL},
     {NULL, "Quark", ".input_rotation", refuse_rotation, true, NULL},
     {NULL, "NVFP4", "weight_scale_2", lmq_nvfp4_join, false, NULL},
     {"eetq", "EETQ", ".weight_scales", NULL, false, NULL},

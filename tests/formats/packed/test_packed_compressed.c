@@ -215,6 +215,13 @@ START_TEST(mxfp4_is_told_from_what_looks_like_it)
         {ROUND(", \"data_type\": \"mx_fp4\""), ""},
         {ROUND(", \"data_type\": \"mx_int\""),
          "AutoRound (data_type mx_int)"},
+        {ROUND(", \"data_type\": \"mx_fp\", \"extra_config\": "
+               "{\"a\": {\"data_type\": \"int\"}, "
+               "\"b\": {\"data_type\": \"mx_int\"}}"),
+         "AutoRound (data_type mx_int of a layer)"},
+        {ROUND(", \"data_type\": \"mx_fp\", \"extra_config\": "
+               "{\"a\": {\"data_type\": \"int\"}, \"b\": 4}"),
+         ""},
         {ROUND(", \"data_type\": \"nvfp4_v2\""),
          "AutoRound (data_type nvfp4_v2)"},
         {ROUND(", \"packing_format\": "
