@@ -65,8 +65,10 @@ add_misses(ivec sum[PARTS], const ivec number[PARTS], const int16_t *middle,
     }
 }
 
-/* The sums of squares for each step. */
-static inline void
+/* The sums of squares for each step. By itself, or GCC 12 at -O3 unrolls it
+ * and shuffles out of registers what a load gives all lanes at once (1.45 in
+ * place of 1.18 ns for each number of a row). */
+__attribute__((noinline)) static void
 sum_misses(const float *x, size_t n, float max_abs, int32_t sums[LANES])
 {
     const float per_step = 65536 * (LMQ_Q_MAX + OFFSET(0)) / max_abs;
