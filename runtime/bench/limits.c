@@ -129,7 +129,7 @@ read_matrix(struct reading *reading, const struct lmq_matrix *matrix)
                                                    matrix->tiles.group,
                                                    matrix->tiles.bits));
     else
-        read_part(reading, matrix->rows.data, lmq_matrix_bytes(matrix));
+        read_part(reading, matrix->rows.data, (size_t)lmq_matrix_bytes(matrix));
 }
 
 /* Where decode reads them, again and again if they are few. */
