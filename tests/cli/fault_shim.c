@@ -4,9 +4,9 @@
  * FAULT_CLASS names the calls that are counted, FAULT_AT which of them fails
  * ("3+": this one and all behind it), FAULT_ERRNO how; SHORT in place of a
  * number lets a read or write do half of its work, KILL ends the program before
- * the call, TERM asks it to end and makes the call, HANG never comes back. A byte to the descriptor FAULT_FD tells that
- * it has happened. Calls inside the C library do not come by here, except for
- * memory.
+ * the call, TERM asks it to end and makes the call, HANG never comes back. A
+ * byte to the descriptor FAULT_FD tells that it has happened. Calls inside the
+ * C library do not come by here, except for memory.
  */
 #define _GNU_SOURCE
 
@@ -237,8 +237,11 @@ posix_memalign(void **p, size_t alignment, size_t n)
     void *name(void *at, size_t n, int how, int flags, int fd, off from)      \
     {                                                                         \
         NEXT(void *, name, void *, size_t, int, int, int, off);               \
-        return fd >= 0 && is_hit("mmap") ? MAP_FAILED                         \
-                                         : real(at, n, how, flags, fd, from); \
+        const char *class = fd >= 0           ? "mmap"                        \
+                            : how & PROT_EXEC ? "code"                        \
+                                              : "pages";                      \
+        return is_hit(class) ? MAP_FAILED                                     \
+                             : real(at, n, how, flags, fd, from);             \
     }
 #define OPEN(name)                                                            \
     int name(const char *path, int flags, ...)                                \
@@ -301,29 +304,6 @@ posix_memalign(void **p, size_t alignment, size_t n)
         return is_hit("readdir") ? NULL : real(folder);                       \
     }
 
-MMAP(mmap, off_t)
-MMAP(mmap64, off64_t)
-OPEN(open)
-OPEN(open64)
-PREAD(pread, off_t)
-PREAD(pread64, off64_t)
-PWRITE(pwrite, off_t)
-PWRITE(pwrite64, off64_t)
-FTRUNCATE(ftruncate, off_t)
-FTRUNCATE(ftruncate64, off64_t)
-FALLOCATE(posix_fallocate, off_t)
-FALLOCATE(posix_fallocate64, off64_t)
-STAT(stat, stat)
-STAT(stat64, stat64)
-STAT(lstat, stat)
-STAT(lstat64, stat64)
-FSTAT(fstat, stat)
-FSTAT(fstat64, stat64)
-MKSTEMP(mkstemp)
-MKSTEMP(mkstemp64)
-READDIR(readdir, dirent)
-READDIR(readdir64, dirent64)
-
 #define FOPEN(name)                                                           \
     FILE *name(const char *path, const char *mode)                            \
     {                                                                         \
@@ -331,8 +311,34 @@ READDIR(readdir64, dirent64)
         return is_hit("open") ? NULL : real(path, mode);                      \
     }
 
+MMAP(mmap, off_t)
+OPEN(open)
+PREAD(pread, off_t)
+PWRITE(pwrite, off_t)
+FTRUNCATE(ftruncate, off_t)
+FALLOCATE(posix_fallocate, off_t)
+STAT(stat, stat)
+STAT(lstat, stat)
+FSTAT(fstat, stat)
+MKSTEMP(mkstemp)
+READDIR(readdir, dirent)
 FOPEN(fopen)
+
+/* musl has one name for both. */
+#ifdef __GLIBC__
+MMAP(mmap64, off64_t)
+OPEN(open64)
+PREAD(pread64, off64_t)
+PWRITE(pwrite64, off64_t)
+FTRUNCATE(ftruncate64, off64_t)
+FALLOCATE(posix_fallocate64, off64_t)
+STAT(stat64, stat64)
+STAT(lstat64, stat64)
+FSTAT(fstat64, stat64)
+MKSTEMP(mkstemp64)
+READDIR(readdir64, dirent64)
 FOPEN(fopen64)
+#endif
 
 ssize_t
 read(int fd, void *p, size_t n)
