@@ -69,10 +69,13 @@ tokenizer() {
     printf '"model":{"type":"BPE","vocab":{"a":0,"b":1,"c":2},"merges":[]}}'
 }
 
+# replaces PATTERN: a normalizer.
+replaces() { printf '{"type":"Replace","pattern":{"Regex":"%s"},' "$1"
+             printf '"content":"b"}'; }
+
 # splits PATTERN TEXT STATUS: a text through a pattern.
 splits() {
-    tokenizer '{"type":"Replace","pattern":{"Regex":"'"$1"'"},"content":"b"}' \
-        >"$work/tokenizer.json"
+    tokenizer "$(replaces "$1")" >"$work/tokenizer.json"
     printf '%s' "$2" >"$work/text"
     run limited "$lmquant" tokenize --ids "$work/tokenizer.json" <"$work/text"
     [ $status -eq "$3" ] || fail "'$1': exit $status: $(cat "$work/stderr")"
@@ -86,6 +89,16 @@ splits '(?:a|aa)+(?=c|d)' "$(repeated 4000 a)" 3
 splits 'a+' "$(repeated 100000 a)" 0
 splits 'a+(?=c|d)' "$(repeated 4000 a)" 0
 splits '(?=a*+c|d)x|(?:a|b)' "$(repeated 4000 ab)" 0
+# Where no code may be made, PCRE2 interprets: slower, and as limited.
+interpreted() {
+    limited env FAULT_CLASS=code FAULT_AT=1+ FAULT_ERRNO=1 FAULT_FD=9 \
+        LD_PRELOAD="$top_builddir/.libs/fault_shim.so" "$@" 9>"$work/hit"
+}
+tokenizer "$(replaces '(?:a?){5000}a{5000}')" >"$work/tokenizer.json"
+printf aaaa >"$work/text"
+expect 3 interpreted "$lmquant" tokenize "$work/tokenizer.json" "$work/text"
+is_one_sentence interpreted
+[ -s "$work/hit" ] || fail "the pattern was not interpreted"
 
 printf '%65536s' '' | tr ' ' a >"$work/text"
 tokenizer '{"type":"Replace","pattern":{"String":"a"},"content":"'"$(

@@ -16,11 +16,13 @@
 #define MAX_PATTERN_SIZE 65536
 
 /* Steps of a match from one position: enough for most, and for a run of
- * several megabytes of white space with the usual patterns. */
+ * several megabytes of white space with the usual patterns. Nobody looks at
+ * the clock within a match, and a step of PCRE2's interpreter may cost a
+ * thousand of compiled code, so one gets from the few to the many by degrees.
+ */
 #define FEW_STEPS 20000
-#define MANY_STEPS 20000000
-/* The interpreter's steps grow with the code of the pattern. */
-#define CHEAP_CODE 64
+#define STEPS_GROW 4
+#define MANY_STEPS (FEW_STEPS * 1024)
 #define HEAP_LIMIT_KIB ((uint32_t)256 * 1024)
 #define JIT_STACK_MIN ((size_t)64 * 1024)
 #define JIT_STACK_MAX ((size_t)32 * 1024 * 1024)
@@ -35,7 +37,6 @@
 
 struct lmq_regex {
     pcre2_code *code;
-    size_t code_size;
 };
 
 /* ---- Opening ---- */
@@ -70,7 +71,6 @@ compile(struct lmq_regex *regex, const struct lmq_buffer *pattern,
     }
     /* Without it matching is slower and the same. */
     pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
-    pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &regex->code_size);
     return LMQ_OK;
 }
 
@@ -218,7 +218,6 @@ match_window(const struct lmq_regex *regex, struct lmq_regex_scratch *scratch,
              struct lmq_chars text, size_t at, size_t last, uint32_t steps)
 {
     uint32_t options = PCRE2_NO_UTF_CHECK;
-    size_t dear = regex->code_size / CHEAP_CODE + 1;
 
     pcre2_set_offset_limit(scratch->limits, last);
     pcre2_set_match_limit(scratch->limits, steps);
@@ -230,19 +229,16 @@ match_window(const struct lmq_regex *regex, struct lmq_regex_scratch *scratch,
     if (code != PCRE2_ERROR_JIT_STACKLIMIT)
         return code;
     /* The compiled code has a small stack, the interpreter the heap. */
-    pcre2_set_match_limit(scratch->limits, (uint32_t)(steps / dear) + 1);
     return pcre2_match(regex->code, text.p, text.n, at,
                        options | PCRE2_NO_JIT, scratch->data,
                        scratch->limits);
 }
 
 static enum lmq_status
-fail_costs(const char *what, int code, struct lmq_error *err)
+fail_costs(const char *what, struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-             "a pattern of the tokenizer needs too %s for this text (PCRE2 "
-             "says %d)",
-             what, code);
+             "a pattern of the tokenizer needs too %s for this text", what);
     lmq_hint(err, "usual patterns need a hundredth of what is allowed");
     return LMQ_ERR_UNSUPPORTED;
 }
@@ -261,7 +257,7 @@ lmq_regex_match(const struct lmq_regex *regex,
         /* A match that was found at once cost next to nothing. */
         if (scratch->n_matches++ % CLOCK_EVERY == 0 &&
             processor_seconds() > scratch->end)
-            return fail_costs("much time", 0, err);
+            return fail_costs("much time", err);
         size_t last = text.n - at < window ? text.n : at + window - 1;
         int code = match_window(regex, scratch, text, at, last, steps);
         if (code >= 0) {
@@ -273,15 +269,17 @@ lmq_regex_match(const struct lmq_regex *regex,
             return LMQ_OK;
         }
         scratch->n_matches = 0;
-        if (code == PCRE2_ERROR_MATCHLIMIT && steps == FEW_STEPS) {
-            steps = MANY_STEPS;
+        if (code == PCRE2_ERROR_MATCHLIMIT && steps < MANY_STEPS) {
+            steps *= STEPS_GROW;
             window = 1;
             continue;
         }
         if (code == PCRE2_ERROR_NOMEMORY)
             return lmq_fail_nomem(err);
         if (code != PCRE2_ERROR_NOMATCH)
-            return fail_costs("many steps", code, err);
+            return fail_costs(code == PCRE2_ERROR_MATCHLIMIT ? "many steps"
+                                                             : "much memory",
+                              err);
         at = last + 1;
         while (at < text.n && (text.p[at] & 0xc0) == 0x80)
             at++;
