@@ -24,16 +24,16 @@ integers_of(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 {
     struct lmq_scratch scratch = {0};
     struct lmq_error err = {0};
-    size_t n_groups = tensor->n_rows * lmq_groups_per_row(
-                                           tensor->n_cols,
-                                           tensor->quant.group_size);
-    size_t n = tensor->n_elements;
+    size_t n_rows = (size_t)tensor->n_rows, n_cols = (size_t)tensor->n_cols;
+    size_t n = n_rows * n_cols;
+    size_t n_groups =
+        n_rows * lmq_groups_per_row(n_cols, tensor->quant.group_size);
 
     *size = n + n_groups * lmq_scale_size(tensor->quant.scales);
     unsigned char *bytes = malloc(*size);
     ck_assert_ptr_nonnull(bytes);
     ck_assert_msg(lmq_checkpoint_read_integers(
-                      checkpoint, tensor, 0, tensor->n_rows, (int8_t *)bytes,
+                      checkpoint, tensor, 0, n_rows, (int8_t *)bytes,
                       bytes + n, &scratch, &err) == LMQ_OK,
                   "%s", err.message);
     lmq_scratch_free(&scratch);

@@ -40,7 +40,7 @@ open_file(const char *path)
 
     file.bytes = read_file(path, &file.n);
     ck_assert_uint_gt(file.n, 8);
-    uint64_t length = lmq_load_u64le(file.bytes);
+    size_t length = (size_t)lmq_load_u64le(file.bytes);
     ck_assert_uint_lt(length, file.n);
     file.header = json_loadb((const char *)file.bytes + 8, length, 0, NULL);
     ck_assert_ptr_nonnull(file.header);

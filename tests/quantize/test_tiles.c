@@ -18,7 +18,7 @@ random_q(struct random *random, unsigned bits)
 {
     int least = lmq_q_least(bits), n = lmq_q_most(bits) - least + 1;
 
-    return (int8_t)((int)random_below(random, (uint64_t)n) + least);
+    return (int8_t)((int)random_below(random, (size_t)n) + least);
 }
 
 START_TEST(packing_and_unpacking_are_inverse)
