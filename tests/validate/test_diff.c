@@ -58,6 +58,42 @@ START_TEST(one_changed_weight_shows_where_and_how_much)
 }
 END_TEST
 
+START_TEST(a_head_that_is_the_embedding_counts_once)
+{
+    static const struct build_sizes tied = {
+        .dim = 64, .hidden = 96, .layers = 2, .heads = 4, .kv_heads = 2,
+        .vocab = 96, .context = 32, .is_tied = true};
+    struct build_model *model = build_model(&tied, 1);
+    struct build_tensor *embedding = &model->tensors[0];
+    struct lmq_report *report;
+    size_t n = 0;
+
+    for (size_t i = 0; i < model->n_tensors; i++)
+        n += model->tensors[i].n_elements;
+    ck_assert_str_eq(embedding->name, "model.embed_tokens.weight");
+    save_folder(model, in_folder("a"), BUILD_F32);
+    embedding->x[5] += 0.5f;
+    save_folder(model, in_folder("b"), BUILD_F32);
+    const char *const rules[] = {"*=f32"};
+    const struct lmq_convert_options whole = {.rules = rules, .n_rules = 1};
+    lmq_report_free(convert(in_folder("b"), in_folder("b.lmq"), &whole));
+    /* A container names the head, the folder does not. */
+    const char *const pairs[][2] = {{"a", "b"}, {"a", "b.lmq"}, {"b.lmq", "a"}};
+    for (size_t i = 0; i < 3; i++) {
+        char *first = strdup(in_folder(pairs[i][0]));
+        report = diff(first, in_folder(pairs[i][1]), 1);
+        ck_assert(lmq_report_number(report, "compared") ==
+                  (double)model->n_tensors);
+        ck_assert(lmq_report_number(report, "different_elements") == 1);
+        ck_assert_double_eq_tol(lmq_report_number(report, "rms_error"),
+                                0.5 / sqrt((double)n), 1e-7);
+        lmq_report_free(report);
+        free(first);
+    }
+    build_free(model);
+}
+END_TEST
+
 START_TEST(missing_tensors_and_other_shapes_are_listed)
 {
     struct build_model *model = build_model(&build_small, 1);
@@ -368,6 +404,7 @@ main(void)
     const TTest *const tests[] = {
         equal_checkpoints_of_two_formats_are_identical,
         one_changed_weight_shows_where_and_how_much,
+        a_head_that_is_the_embedding_counts_once,
         missing_tensors_and_other_shapes_are_listed,
         a_nan_is_never_called_equal,
         the_worst_tensors_come_first,

@@ -290,17 +290,21 @@ compare_pairs(struct diff *diff, struct findings *found, struct lmq_error *err)
 {
     const struct lmq_tensor *head = lmq_checkpoint_find(
         diff->b, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
+    bool are_tied = lmq_checkpoint_is_tied(diff->a) &&
+                    lmq_checkpoint_is_tied(diff->b);
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < diff->a->n_tensors && status == LMQ_OK; i++) {
         const struct lmq_tensor *a = &diff->a->tensors[i];
         const struct lmq_tensor *b = counterpart(diff->b, a);
+        if (are_tied && lmq_tensor_is_head(a))
+            continue; /* the embeddings are compared */
         if (b != NULL)
             status = compare_pair(diff, a->name, a, b, found, err);
     }
     /* A head that only the second spells out. */
     const struct lmq_tensor *other =
-        head == NULL ? NULL : counterpart(diff->a, head);
+        head == NULL || are_tied ? NULL : counterpart(diff->a, head);
     if (status == LMQ_OK && other != NULL &&
         other->place.role == LMQ_ROLE_EMBEDDING)
         status = compare_pair(diff, head->name, other, head, found, err);
