@@ -21,6 +21,13 @@
 
 /* ---- Settling ---- */
 
+static void
+settle_scale(struct lmq_hparams *h)
+{
+    if (!(h->attn_scale > 0))
+        h->attn_scale = 1 / sqrt((double)h->head_dim);
+}
+
 /* Besides what lmq_hparams_settle() does. */
 static void
 settle(struct lmq_hparams *h)
@@ -35,8 +42,7 @@ settle(struct lmq_hparams *h)
         h->router = LMQ_ROUTER_SOFTMAX;
         h->router_renormalises = true;
     }
-    if (!(h->attn_scale > 0))
-        h->attn_scale = 1 / sqrt((double)h->head_dim);
+    settle_scale(h);
     if (h->sliding_window >= h->context && !(h->rope_local_theta > 0))
         h->sliding_window = 0;
     lmq_hparams_settle_rope(h);
@@ -124,8 +130,13 @@ lmq_hparams_difference(const struct lmq_hparams *a, const struct lmq_hparams *b)
 bool
 lmq_hparams_are_same(const struct lmq_hparams *a, const struct lmq_hparams *b)
 {
+    struct lmq_hparams one = *a, two = *b;
+
+    /* GGUF does not say the usual one, configurations of Gemma do. */
+    settle_scale(&one);
+    settle_scale(&two);
     for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++)
-        if (!lmq_field_is_same(f, a, b, 0))
+        if (!lmq_field_is_same(f, &one, &two, 0))
             return false;
     return strcmp(a->architecture, b->architecture) == 0 &&
            strcmp(a->unsupported, b->unsupported) == 0 && a->bos == b->bos &&

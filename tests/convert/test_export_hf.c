@@ -377,6 +377,14 @@ START_TEST(gemma_is_exported_as_gemma_is_stored)
     }
     lmq_checkpoint_close(a);
     lmq_checkpoint_close(b);
+    /* GGUF does not tell the scale, which is the usual one. */
+    const struct lmq_export_options as_gguf = {.to = "gguf"};
+    lmq_report_free(
+        export_to(in_folder("m.lmq"), in_folder("m.gguf"), &as_gguf));
+    report = export_to(in_folder("m.gguf"), in_folder("again"), &safetensors);
+    ck_assert_str_eq(lmq_report_string(report, "names"), "huggingface");
+    lmq_report_free(report);
+    assert_identical(in_folder("m.gguf"), in_folder("again"));
     bytes_free(&config);
     build_free(model);
 }
