@@ -57,7 +57,8 @@ lmq_space_reserve(int fd, uint64_t size, struct lmq_error *err)
     do
         code = size == 0 ? 0 : posix_fallocate(fd, 0, (off_t)size);
     while (code == EINTR);
-    if (code == EOPNOTSUPP || code == EINVAL) /* not on this file system */
+    /* Not on this file system, or not in this sandbox. */
+    if (code == EOPNOTSUPP || code == EINVAL || code == ENOSYS)
         return lmq_space_cut(fd, size, err);
     if (code == 0)
         return LMQ_OK;
