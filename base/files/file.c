@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -278,18 +279,25 @@ lmq_input_copy(struct lmq_input *input)
 static enum lmq_status
 copy_all(struct lmq_input *input, struct lmq_error *err)
 {
-    void *copy = input->size > SIZE_MAX
-                     ? NULL
-                     : lmq_mem_large_pages(
-                           lmq_mem_aligned((size_t)input->size, 1),
-                           (size_t)input->size);
-    if (copy == NULL) {
-        lmq_fail_nomem(err);
+    double memory = fmin(lmq_mem_limit(), (double)(SIZE_MAX / 2));
+    enum lmq_status status = LMQ_OK;
+    void *copy = NULL;
+
+    /* Memory that is not there is given all the same, and taken back by
+     * killing somebody. */
+    if ((double)input->size > memory)
+        status = lmq_fail(err, LMQ_ERR_NOMEM, 0,
+                          "is %.2f GB to be read into memory, more than the "
+                          "%.2f GB that there are",
+                          1e-9 * (double)input->size, 1e-9 * memory);
+    else if ((copy = lmq_mem_aligned((size_t)input->size, 1)) == NULL)
+        status = lmq_fail_nomem(err);
+    if (status != LMQ_OK) {
         lmq_error_in(err, input->path);
-        return LMQ_ERR_NOMEM;
+        return status;
     }
-    enum lmq_status status =
-        read_exactly(input, 0, copy, (size_t)input->size, err);
+    lmq_mem_large_pages(copy, (size_t)input->size);
+    status = read_exactly(input, 0, copy, (size_t)input->size, err);
     if (status == LMQ_OK)
         input->map = copy;
     else

@@ -371,6 +371,29 @@ START_TEST(a_file_of_5_gigabytes_is_read_and_perhaps_mapped)
 }
 END_TEST
 
+START_TEST(a_copy_of_more_than_the_memory_is_refused)
+{
+    const char *path = in_folder("large");
+    const unsigned char *map;
+    struct lmq_error err;
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+
+    ck_assert_int_ge(fd, 0);
+    bool is_large = ftruncate(fd, (off_t)15 << 40) == 0;
+    close(fd);
+    if (!is_large)
+        return; /* the file system has none of 15 TiB */
+    struct lmq_input *input = open_input(path);
+    lmq_input_copy(input);
+    ck_assert_int_eq(lmq_input_map(input, &map, &err), LMQ_ERR_NOMEM);
+    ck_assert_ptr_nonnull(strstr(err.message, "is 16492.67 GB to be read into "
+                                              "memory, more than the "));
+    ck_assert_str_eq(err.path, path);
+    lmq_input_close(input);
+    remove(path);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -385,6 +408,7 @@ main(void)
         what_is_expected_is_read_as_far_as_the_file_goes,
         much_that_is_expected_is_read_in_whole_blocks,
         a_file_of_5_gigabytes_is_read_and_perhaps_mapped,
+        a_copy_of_more_than_the_memory_is_refused,
     };
 
     return RUN_SUITE("file", tests);
