@@ -12,9 +12,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Larger than any cache, small enough for any machine. */
+/* Larger than any cache. */
 #define READ_BYTES ((size_t)512 << 20)
-/* Fewer weights are read again, until it was so much. */
+/* Fewer weights are read again, until it was so much; less memory tells
+ * nothing. */
 #define READ_LEAST ((size_t)64 << 20)
 #define COMPUTE_SECONDS 0.05
 
@@ -114,7 +115,7 @@ read_part(struct reading *reading, const void *memory, size_t n_bytes)
 static void
 read_memory(struct reading *reading)
 {
-    read_part(reading, reading->limits->memory, READ_BYTES);
+    read_part(reading, reading->limits->memory, reading->limits->n_bytes);
 }
 
 static void
@@ -200,13 +201,21 @@ enum lmq_status
 lmq_limits_prepare(struct lmq_limits *limits, const struct lmq_model *model,
                    struct lmq_team *team, struct lmq_error *err)
 {
+    double half = lmq_mem_limit() / 2;
+
     limits->model = model;
     limits->team = team;
-    limits->memory = lmq_mem_aligned(READ_BYTES, 1);
+    if (half < (double)READ_LEAST)
+        return lmq_fail(err, LMQ_ERR_NOMEM, 0,
+                        "the memory's speed is measured with %zu MiB at least, "
+                        "half of the %.0f MiB that there are is less",
+                        READ_LEAST >> 20, half / (1 << 19));
+    limits->n_bytes = half < (double)READ_BYTES ? (size_t)half : READ_BYTES;
+    limits->memory = lmq_mem_aligned(limits->n_bytes, 1);
     if (limits->memory == NULL)
         return lmq_fail_nomem(err);
-    lmq_mem_large_pages(limits->memory, READ_BYTES);
-    memset(limits->memory, 1, READ_BYTES); /* else there is none */
+    lmq_mem_large_pages(limits->memory, limits->n_bytes);
+    memset(limits->memory, 1, limits->n_bytes); /* else there is none */
     return LMQ_OK;
 }
 

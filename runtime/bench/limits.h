@@ -28,6 +28,7 @@ struct lmq_limits {
     struct lmq_team *team;
     const struct lmq_model *model;
     unsigned char *memory; /* to read */
+    size_t n_bytes;
     /* per second; reading the model's weights where decode reads them */
     struct lmq_samples read_bytes, read_weights, int8_ops, f32_flops;
 };

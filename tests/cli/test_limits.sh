@@ -61,6 +61,14 @@ awk 'BEGIN {
 head -c 240000 /dev/zero >>"$work/honest.safetensors"
 expect 0 limited "$lmquant" inspect -q "$work/honest.safetensors"
 
+# ---- A benchmark, which reads as much memory as it may ----
+
+expect 0 limited "$lmquant" bench -q -r 1 -j 1 -p 1 -n 1 \
+    "$srcdir/tests/data/fable"
+expect 1 sh -c 'ulimit -v 120000 && exec "$@"' sh "$lmquant" bench -q -r 1 \
+    -j 1 -p 1 -n 1 "$srcdir/tests/data/fable"
+says "measured with 64 MiB at least"
+
 # ---- Tokenizers ----
 
 # tokenizer NORMALIZER: one of all letters, in $work/tokenizer.json.
