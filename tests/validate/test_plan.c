@@ -158,6 +158,12 @@ START_TEST(a_plan_holds_elsewhere_and_beats_one_encoding_for_all)
             lmq_report_number(lmq_report_item(front, i - 1), "bytes"));
     double gap = lmq_report_number(report, "prediction.gap");
     ck_assert_msg(gap >= 0 && gap < 0.05, "a gap of %g", gap);
+    const struct lmq_report *parts = lmq_report_at(report, "tensors");
+    double sum = 0;
+    for (size_t i = 0; i < lmq_report_length(parts); i++)
+        sum += lmq_report_number(lmq_report_item(parts, i), "kld");
+    ck_assert_double_eq_tol(
+        sum, lmq_report_number(report, "prediction.estimated"), 1e-9);
     lmq_report_free(report);
 }
 END_TEST

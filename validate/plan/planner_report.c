@@ -37,8 +37,8 @@ describe_point(const struct lmq_planner *planner, double bytes, double kld)
     json_t *json = json_object();
 
     /* Recipes differ in length, but little. */
-    lmq_put(&json, "bytes",
-            lmq_json_number(bytes + (double)choice->file - choice->bytes));
+    bytes += (double)choice->file - choice->bytes;
+    lmq_put(&json, "bytes", lmq_json_size((uint64_t)fmax(bytes, 0)));
     lmq_put(&json, "bits_per_weight",
             lmq_json_number(bits_of(planner, bytes)));
     lmq_put(&json, "kld",
@@ -80,15 +80,28 @@ describe_front(const struct lmq_planner *planner)
     return list;
 }
 
+/* What the costs alone had said. */
+static double
+estimate_of(const struct lmq_planner *planner)
+{
+    return lmq_planner_over_the_whole(planner, planner->choice.predicted);
+}
+
 static json_t *
 describe_units(const struct lmq_planner *planner)
 {
     const struct lmq_offers *offers = &planner->offers;
+    const size_t *chosen = planner->choice.chosen;
     json_t *list = json_array();
+    double costs = 0;
 
+    for (size_t i = 0; i < planner->units.n; i++)
+        costs += planner->costs[i * offers->n + chosen[i]];
+    /* Its parts are in the proportion of the costs. */
+    double part = costs > 0 ? estimate_of(planner) / costs : 1;
     for (size_t i = 0; i < planner->units.n; i++) {
         const struct lmq_unit *unit = &planner->units.units[i];
-        size_t j = planner->choice.chosen[i];
+        size_t j = chosen[i];
         json_t *json = json_object();
         lmq_put(&json, "name", lmq_json_text(unit->name));
         lmq_put(&json, "layer", unit->layer < 0 ? json_null()
@@ -105,7 +118,7 @@ describe_units(const struct lmq_planner *planner)
                                 (double)unit->n_weights));
         lmq_put(&json, "kld_alone", lmq_json_number(planner->alone[i]));
         lmq_put(&json, "kld",
-                lmq_json_number(planner->costs[i * offers->n + j]));
+                lmq_json_number(part * planner->costs[i * offers->n + j]));
         lmq_append(&list, json);
     }
     return list;
@@ -120,7 +133,7 @@ describe_prediction(const struct lmq_planner *planner)
     lmq_put(&json, "kld", lmq_json_number(kld));
     lmq_put(&json, "low", lmq_json_number(fmax(kld - planner->choice.error, 0)));
     lmq_put(&json, "high", lmq_json_number(kld + planner->choice.error));
-    lmq_put(&json, "estimated", lmq_json_number(planner->choice.predicted));
+    lmq_put(&json, "estimated", lmq_json_number(estimate_of(planner)));
     lmq_put(&json, "gap", lmq_json_number(planner->choice.gap));
     lmq_put(&json, "bytes", lmq_json_size(planner->choice.file));
     lmq_put(&json, "bits_per_weight",
