@@ -148,12 +148,42 @@ break_into_words(struct lmq_tokenizer *t, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* Through SentencePiece's rules its own user pieces come as they are. */
+static enum lmq_status
+keep_user_pieces(const struct lmq_vocab *vocab, struct lmq_normal_step *step,
+                 struct lmq_error *err)
+{
+    for (size_t id = 0; id < vocab->n; id++)
+        if (vocab->pieces[id].type == LMQ_PIECE_USER &&
+            vocab->pieces[id].is_matched &&
+            lmq_trie_add(&step->kept, lmq_vocab_text(vocab, (int32_t)id),
+                         (int32_t)id) != 0)
+            return lmq_fail_nomem(err);
+    lmq_trie_build(&step->kept);
+    lmq_normal_find_plain(step);
+    return LMQ_OK;
+}
+
+/* Tries point into the texts, which move until the last one is there. */
+static enum lmq_status
+build_tries(struct lmq_tokenizer *t, struct lmq_error *err)
+{
+    enum lmq_status status = lmq_added_build(&t->added, err);
+
+    if (status == LMQ_OK && t->model.kind == LMQ_TOK_UNIGRAM)
+        status = lmq_unigram_build(&t->model, &t->vocab, err);
+    for (size_t i = 0; i < t->n_normals && status == LMQ_OK; i++)
+        if (t->normals[i].kind == LMQ_NORMAL_SENTENCEPIECE)
+            status = keep_user_pieces(&t->vocab, &t->normals[i], err);
+    return status;
+}
+
 static enum lmq_status
 complete(struct lmq_tokenizer *t, struct lmq_error *err)
 {
     if (t->vocab.n == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "the vocabulary is empty");
-    enum lmq_status status = lmq_added_build(&t->added, err);
+    enum lmq_status status = build_tries(t, err);
     if (status == LMQ_OK)
         status = break_into_words(t, err);
     return status == LMQ_OK ? lmq_decode_build(t, err) : status;

@@ -214,6 +214,36 @@ START_TEST(tokens_are_added_behind_the_last_one)
 }
 END_TEST
 
+/* So many that the texts of the model itself move. */
+START_TEST(many_tokens_are_added_to_unigram)
+{
+    static const unsigned char spec[] = { 0x18, 0, 0x20, 0 };
+    struct lmq_buffer file = spm_with(spec, sizeof(spec)), list = { 0 };
+    char item[64];
+    struct lmq_tokenizer *t;
+    struct lmq_error err = { 0 };
+
+    add_text(&file, "\x0a\x06\x0a\x02" "<c\x18\x04");
+    for (int id = N_IDS + 1; id < 4000; id++) {
+        snprintf(item, sizeof(item), "%c\"added %d\":%d",
+                 list.n == 0 ? '{' : ',', id, id);
+        add_text(&list, item);
+    }
+    add_text(&list, "}");
+    const struct lmq_blob blobs[] = {
+        { "x/tokenizer.model", file.bytes, file.n },
+        { "x/added_tokens.json", list.bytes, list.n },
+    };
+    ck_assert_msg(lmq_tokenizer_open(blobs, 2, &t, &err) == LMQ_OK, "%s",
+                  err.message);
+    lmq_buffer_free(&file);
+    lmq_buffer_free(&list);
+    ENCODES(t, "abc<cab", 0, "262 264 267 262");
+    ENCODES(t, "aadded 3999", 0, "260 3999");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 /* ---- GGUF ---- */
 
 #define KEY(name) "tokenizer.ggml." name
@@ -465,6 +495,7 @@ main(void)
         a_user_piece_of_unigram_is_worth_its_bytes,
         models_of_sentencepiece_are_refused,
         tokens_are_added_behind_the_last_one,
+        many_tokens_are_added_to_unigram,
         a_model_without_an_unknown_piece_is_refused,
         a_gguf_of_bytes_merges_them,
         a_gguf_of_unigram_brings_its_charsmap,

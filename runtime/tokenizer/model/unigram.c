@@ -34,7 +34,6 @@ lmq_unigram_build(struct lmq_tok_model *model, const struct lmq_vocab *vocab,
 {
     double lowest = DBL_MAX;
 
-    model->kind = LMQ_TOK_UNIGRAM;
     for (size_t id = 0; id < vocab->n; id++) {
         const struct lmq_piece *piece = &vocab->pieces[id];
         bool counts = piece->type == LMQ_PIECE_NORMAL ||

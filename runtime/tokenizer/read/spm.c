@@ -272,16 +272,7 @@ add_normalizer(struct lmq_tokenizer *t, struct lmq_spm_spaces spaces,
     step->kind = LMQ_NORMAL_SENTENCEPIECE;
     step->adds_prefix = spaces.adds_prefix;
     step->removes_extra_spaces = spaces.removes_extra;
-    for (size_t id = 0; id < t->vocab.n; id++)
-        if (t->vocab.pieces[id].type == LMQ_PIECE_USER &&
-            lmq_trie_add(&step->kept, lmq_vocab_text(&t->vocab, (int32_t)id),
-                         (int32_t)id) != 0)
-            return lmq_fail_nomem(err);
-    lmq_trie_build(&step->kept);
-    enum lmq_status status =
-        lmq_charsmap_open(&step->charsmap, spaces.charsmap, err);
-    lmq_normal_find_plain(step);
-    return status;
+    return lmq_charsmap_open(&step->charsmap, spaces.charsmap, err);
 }
 
 /* Control pieces are found in the raw text when asked for, user pieces always
@@ -319,8 +310,7 @@ lmq_spm_describe(struct lmq_tokenizer *t, bool is_unigram,
     if (status == LMQ_OK)
         status = add_special(t, is_unigram, err);
     t->model.is_sentencepiece = true;
-    if (status == LMQ_OK && is_unigram)
-        status = lmq_unigram_build(&t->model, &t->vocab, err);
+    t->model.kind = is_unigram ? LMQ_TOK_UNIGRAM : LMQ_TOK_BPE;
     if (status == LMQ_OK && !lmq_chars_equal(mark, plain))
         status = lmq_pipeline_replace(t, mark, plain, err);
     if (status != LMQ_OK)

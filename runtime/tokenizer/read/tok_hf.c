@@ -534,10 +534,9 @@ read_root(struct hf *hf, json_t *by_id, struct lmq_error *err)
     t->model.drops_unknown &= !is_all_known(t);
     if (status == LMQ_OK)
         status = check_ids(hf, err);
-    if (status == LMQ_OK)
-        status = hf->is_unigram
-                     ? lmq_unigram_build(&t->model, &t->vocab, err)
-                     : add_merges(hf, err);
+    t->model.kind = hf->is_unigram ? LMQ_TOK_UNIGRAM : LMQ_TOK_BPE;
+    if (status == LMQ_OK && !hf->is_unigram)
+        status = add_merges(hf, err);
     if (status == LMQ_OK)
         status = lmq_hf_add_decoder(t, json_object_get(hf->root, "decoder"),
                                     err);
