@@ -122,6 +122,27 @@ START_TEST(tables_are_read_as_trees_are)
 }
 END_TEST
 
+/* Far more of them than the vocabulary before them is long. */
+START_TEST(merges_may_be_full_of_escapes)
+{
+    enum { N_MERGES = 20000 };
+    struct lmq_buffer model = { 0 };
+
+    add_text(&model, "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"\\\"\":1,"
+                     "\"a\\\"\":2},\"merges\":[");
+    for (int i = 0; i < N_MERGES; i++)
+        add_text(&model, i == 0 ? "[\"a\",\"\\u0022\"]"
+                                : ",[\"a\",\"\\u0022\"]");
+    add_text(&model, "]}");
+    add_bytes(&model, "", 1);
+    struct lmq_tokenizer *t = open_buffer(
+        hf_file((const char *)model.bytes, NULL, NULL, NULL, NULL));
+    ENCODES(t, "a\"\"", 0, "2 1");
+    lmq_tokenizer_close(t);
+    lmq_buffer_free(&model);
+}
+END_TEST
+
 START_TEST(split_behaviors_are_those_of_hugging_face)
 {
     static const char dots[] =
@@ -565,6 +586,7 @@ main(void)
     const TTest *const tests[] = {
         hf_llama_agrees_with_sentencepiece,
         tables_are_read_as_trees_are,
+        merges_may_be_full_of_escapes,
         split_behaviors_are_those_of_hugging_face,
         metaspace_prepends_where_its_scheme_says,
         byte_level_covers_every_byte,

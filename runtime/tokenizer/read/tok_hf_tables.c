@@ -23,6 +23,7 @@ struct range {
 struct walk {
     const unsigned char *json;
     size_t at, end;
+    size_t size; /* of the whole file */
     struct lmq_hf_tables *tables;
 };
 
@@ -94,14 +95,14 @@ take_escape(struct walk *w, unsigned char *to, size_t *n)
 }
 
 /* The text up to the quote, from `from` on, with escapes. There is room for
- * all that the file has. */
+ * all that the file has, wherever its tables stand. */
 static bool
 take_escaped(struct walk *w, size_t from, struct lmq_chars *text)
 {
     struct lmq_hf_tables *tables = w->tables;
 
     if (tables->texts == NULL)
-        tables->texts = malloc(w->end + 1);
+        tables->texts = malloc(w->size);
     if (tables->texts == NULL)
         return false;
     unsigned char *to = tables->texts + tables->n_texts;
@@ -339,7 +340,8 @@ bool
 lmq_hf_tables_read(const struct lmq_blob *blob, struct lmq_hf_tables *tables)
 {
     struct range all = {0, blob->size}, model, pieces, merges;
-    struct walk w = {.json = blob->bytes, .tables = tables};
+    struct walk w = {
+        .json = blob->bytes, .size = blob->size, .tables = tables};
 
     memset(tables, 0, sizeof(*tables));
     if (!find_member(blob, all, "model", &model) ||
@@ -366,7 +368,8 @@ lmq_tekken_table_read(const struct lmq_blob *blob,
                       struct lmq_hf_tables *tables)
 {
     struct range all = {0, blob->size}, ranks;
-    struct walk w = {.json = blob->bytes, .tables = tables};
+    struct walk w = {
+        .json = blob->bytes, .size = blob->size, .tables = tables};
 
     memset(tables, 0, sizeof(*tables));
     if (!find_member(blob, all, "vocab", &ranks))
