@@ -244,6 +244,34 @@ START_TEST(many_tokens_are_added_to_unigram)
 }
 END_TEST
 
+/* Whose index does not grow in place; a sanitizer sees what becomes of the
+ * first one. */
+START_TEST(tokens_are_added_to_a_large_vocabulary)
+{
+    static const char list[] = "{\"<x>\":70000}";
+    static const unsigned char spec[] = { 0x18, 0, 0x20, 0 };
+    struct lmq_buffer file = spm_with(spec, sizeof(spec));
+    char text[32];
+    struct lmq_tokenizer *t;
+    struct lmq_error err = { 0 };
+
+    for (int id = N_IDS; id < 70000; id++) {
+        snprintf(text, sizeof(text), "\x0a\x08\x0a\x06z%05d", id);
+        add_text(&file, text);
+    }
+    const struct lmq_blob blobs[] = {
+        { "x/tokenizer.model", file.bytes, file.n },
+        { "x/added_tokens.json", (const unsigned char *)list,
+          sizeof(list) - 1 },
+    };
+    ck_assert_msg(lmq_tokenizer_open(blobs, 2, &t, &err) == LMQ_OK, "%s",
+                  err.message);
+    lmq_buffer_free(&file);
+    ENCODES(t, "z00300<x>z69999", 0, "300 70000 69999");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 /* ---- GGUF ---- */
 
 #define KEY(name) "tokenizer.ggml." name
@@ -496,6 +524,7 @@ main(void)
         models_of_sentencepiece_are_refused,
         tokens_are_added_behind_the_last_one,
         many_tokens_are_added_to_unigram,
+        tokens_are_added_to_a_large_vocabulary,
         a_model_without_an_unknown_piece_is_refused,
         a_gguf_of_bytes_merges_them,
         a_gguf_of_unigram_brings_its_charsmap,

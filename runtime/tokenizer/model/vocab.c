@@ -312,6 +312,8 @@ lmq_vocab_index(struct lmq_vocab *vocab, struct lmq_error *err)
     vocab->n_slots = 16;
     while (vocab->n_slots < 2 * n_matched)
         vocab->n_slots *= 2;
+    free(vocab->slots);
+    vocab->slots = NULL;
     free(vocab->orders);
     vocab->orders = calloc(vocab->n + 1, sizeof(vocab->orders[0]));
     if (vocab->orders == NULL ||
