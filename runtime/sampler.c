@@ -37,12 +37,17 @@ struct candidate {
     int32_t id;
 };
 
+struct seen {
+    uint32_t n, last; /* how often, and the place of the last one */
+};
+
 struct lmq_sampler {
     struct lmq_sampler_options options;
     size_t vocabulary;
     double *logits;               /* (vocabulary), after penalties */
     struct candidate *candidates; /* (vocabulary) */
     int32_t *window;              /* a ring of the last tokens */
+    struct seen *seen;            /* (vocabulary), of each within it */
     size_t window_size, n_seen;
     uint64_t random[4];
 };
@@ -85,6 +90,8 @@ has_penalties(const struct lmq_sampler_options *o)
            o->frequency_penalty != 0 || o->presence_penalty != 0;
 }
 
+/* Each token once, at the place where it was seen last. Its frequency counts
+ * step by step: a product would be rounded differently. */
 static void
 apply_penalties(struct lmq_sampler *sampler)
 {
@@ -93,16 +100,14 @@ apply_penalties(struct lmq_sampler *sampler)
     double repeat = o->repeat_penalty > 0 ? o->repeat_penalty : 1;
 
     for (size_t i = 0; i < n; i++) {
-        int32_t id = sampler->window[i];
-        double *logit = &sampler->logits[id];
-        bool is_first = true;
-        for (size_t j = 0; j < i && is_first; j++)
-            is_first = sampler->window[j] != id;
-        if (is_first) {
-            *logit = *logit > 0 ? *logit / repeat : *logit * repeat;
-            *logit -= o->presence_penalty;
-        }
-        *logit -= o->frequency_penalty;
+        const struct seen *seen = &sampler->seen[sampler->window[i]];
+        double *logit = &sampler->logits[sampler->window[i]];
+        if (seen->last != i)
+            continue;
+        *logit = *logit > 0 ? *logit / repeat : *logit * repeat;
+        *logit -= o->presence_penalty;
+        for (uint32_t j = 0; j < seen->n; j++)
+            *logit -= o->frequency_penalty;
     }
 }
 
@@ -358,8 +363,14 @@ lmq_sampler_pick(struct lmq_sampler *sampler, const float *logits)
 void
 lmq_sampler_accept(struct lmq_sampler *sampler, int32_t token)
 {
-    if (token >= 0 && (size_t)token < sampler->vocabulary)
-        sampler->window[sampler->n_seen++ % sampler->window_size] = token;
+    if (token < 0 || (size_t)token >= sampler->vocabulary)
+        return;
+    size_t place = sampler->n_seen % sampler->window_size;
+    if (sampler->n_seen++ >= sampler->window_size)
+        sampler->seen[sampler->window[place]].n--;
+    sampler->window[place] = token;
+    sampler->seen[token].n++;
+    sampler->seen[token].last = (uint32_t)place;
 }
 
 /* ---- Making ---- */
@@ -422,8 +433,9 @@ lmq_sampler_new(const struct lmq_sampler_options *given, size_t vocabulary,
     sampler->candidates = calloc(vocabulary, sizeof(*sampler->candidates));
     sampler->logits = calloc(vocabulary, sizeof(*sampler->logits));
     sampler->window = calloc(sampler->window_size, sizeof(int32_t));
+    sampler->seen = calloc(vocabulary, sizeof(*sampler->seen));
     if (sampler->candidates == NULL || sampler->logits == NULL ||
-        sampler->window == NULL) {
+        sampler->window == NULL || sampler->seen == NULL) {
         lmq_sampler_free(sampler);
         return lmq_fail_nomem(err);
     }
@@ -440,5 +452,6 @@ lmq_sampler_free(struct lmq_sampler *sampler)
     free(sampler->candidates);
     free(sampler->logits);
     free(sampler->window);
+    free(sampler->seen);
     free(sampler);
 }

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/build/suite.h"
@@ -219,6 +220,83 @@ START_TEST(penalties_push_recent_tokens_back)
 }
 END_TEST
 
+/* As slowly as it can be said: greedily over all that was accepted so far. */
+static int32_t
+penalized_best(const struct lmq_sampler_options *o, const int32_t *seen,
+               size_t n_seen)
+{
+    size_t window = (size_t)o->penalty_window;
+    size_t first = n_seen > window ? n_seen - window : 0;
+    float given[N];
+    double logits[N];
+    int32_t top = 0;
+
+    make_logits(given);
+    for (int32_t id = 0; id < N; id++) {
+        bool is_first = true;
+        logits[id] = (double)given[id];
+        for (size_t i = first; i < n_seen; i++) {
+            if (seen[i] != id)
+                continue;
+            if (is_first) {
+                logits[id] = logits[id] > 0 ? logits[id] / o->repeat_penalty
+                                            : logits[id] * o->repeat_penalty;
+                logits[id] -= o->presence_penalty;
+            }
+            is_first = false;
+            logits[id] -= o->frequency_penalty;
+        }
+        top = logits[id] > logits[top] ? id : top;
+    }
+    return top;
+}
+
+START_TEST(what_leaves_the_window_is_forgotten)
+{
+    enum { ROUNDS = 500 };
+    struct lmq_sampler_options options = {.repeat_penalty = 1.2,
+                                          .presence_penalty = 0.3,
+                                          .frequency_penalty = 0.17};
+    struct lmq_sampler *sampler;
+    int32_t seen[ROUNDS];
+    float logits[N];
+
+    make_logits(logits);
+    for (options.penalty_window = 1; options.penalty_window < 40;
+         options.penalty_window++) {
+        ck_assert_int_eq(lmq_sampler_new(&options, N, &sampler, NULL),
+                         LMQ_OK);
+        for (size_t i = 0; i < ROUNDS; i++) {
+            seen[i] = lmq_sampler_pick(sampler, logits);
+            ck_assert_int_eq(seen[i], penalized_best(&options, seen, i));
+            if (i % 3 == 0) /* or some other one */
+                seen[i] = (int32_t)(i * 7 / 3 % N);
+            lmq_sampler_accept(sampler, seen[i]);
+        }
+        lmq_sampler_free(sampler);
+    }
+}
+END_TEST
+
+/* Comparing each token with all before it would take minutes. */
+START_TEST(a_large_window_is_looked_at_once)
+{
+    enum { MANY = 1 << 20 };
+    const struct lmq_sampler_options options = {.presence_penalty = 2,
+                                                .penalty_window = MANY};
+    float *logits = calloc(MANY, sizeof(*logits));
+    struct lmq_sampler *sampler;
+
+    ck_assert_ptr_nonnull(logits);
+    ck_assert_int_eq(lmq_sampler_new(&options, MANY, &sampler, NULL), LMQ_OK);
+    for (int32_t i = 0; i < MANY - 1; i++)
+        lmq_sampler_accept(sampler, i);
+    ck_assert_int_eq(lmq_sampler_pick(sampler, logits), MANY - 1);
+    lmq_sampler_free(sampler);
+    free(logits);
+}
+END_TEST
+
 START_TEST(a_seed_means_the_same_tokens_everywhere)
 {
     const struct lmq_sampler_options options = {.temperature = 1, .seed = 42};
@@ -311,6 +389,8 @@ main(void)
         typical_keeps_what_surprises_as_expected,
         a_low_temperature_sharpens,
         penalties_push_recent_tokens_back,
+        what_leaves_the_window_is_forgotten,
+        a_large_window_is_looked_at_once,
         a_seed_means_the_same_tokens_everywhere,
         nothing_but_nan_does_no_harm,
         of_nan_and_nothing_likely_it_is_no_nan,
