@@ -183,6 +183,14 @@ load_head_part(struct lmq_model *model, const struct lmq_tensor *tensor,
     return read_vector(model, tensor, *vector + item * n, err);
 }
 
+/* Also for what is in no layer (-1). */
+static struct lmq_layer *
+layer_of(struct lmq_model *model, int32_t layer)
+{
+    return &model->layers[layer < 0 ? model->hparams.n_layers
+                                    : (uint32_t)layer];
+}
+
 static enum lmq_status
 open_matrix(struct lmq_model *model, const struct lmq_tensor *tensor,
             struct lmq_matrix *matrix, struct lmq_error *err)
@@ -190,9 +198,9 @@ open_matrix(struct lmq_model *model, const struct lmq_tensor *tensor,
     int32_t layer = tensor->place.layer;
     enum lmq_status status = lmq_matrix_open(model, tensor, matrix, err);
 
-    if (status != LMQ_OK || layer < 0)
+    if (status != LMQ_OK)
         return status;
-    struct lmq_layer *owner = &model->layers[layer];
+    struct lmq_layer *owner = layer_of(model, layer);
     if (lmq_mem_grow(&owner->matrices, &owner->matrices_capacity,
                      owner->n_matrices + 1, sizeof(struct lmq_matrix *)) != 0) {
         lmq_matrix_drop(matrix);
@@ -266,7 +274,6 @@ tie_head(struct lmq_model *model)
     if (model->head.tensor != NULL)
         return;
     model->head = model->embedding;
-    model->head.owned = model->head.owned_scales = NULL;
     model->head.bias = bias;
 }
 
@@ -334,19 +341,11 @@ expect_all(const struct lmq_model *model)
 enum lmq_status
 lmq_model_verify(struct lmq_model *model, int32_t layer, struct lmq_error *err)
 {
-    struct lmq_matrix *ends[] = {&model->embedding, &model->positions,
-                                 &model->inputs, &model->inputs_proj,
-                                 &model->head};
-    struct lmq_matrix **matrices = ends;
-    size_t n = sizeof(ends) / sizeof(ends[0]);
+    const struct lmq_layer *l = layer_of(model, layer);
     enum lmq_status status = LMQ_OK;
 
-    if (layer >= 0) {
-        matrices = model->layers[layer].matrices;
-        n = model->layers[layer].n_matrices;
-    }
-    for (size_t i = 0; i < n && status == LMQ_OK; i++)
-        status = lmq_matrix_verify(model, matrices[i], err);
+    for (size_t i = 0; i < l->n_matrices && status == LMQ_OK; i++)
+        status = lmq_matrix_verify(model, l->matrices[i], err);
     return status;
 }
 
@@ -413,7 +412,7 @@ make_layers(struct lmq_model *model)
 {
     const struct lmq_hparams *h = &model->hparams;
 
-    model->layers = calloc(h->n_layers, sizeof(*model->layers));
+    model->layers = calloc((size_t)h->n_layers + 1, sizeof(*model->layers));
     for (uint32_t i = 0; model->layers != NULL && i < h->n_layers; i++) {
         struct lmq_attention_part *attention = &model->layers[i].attention;
         struct lmq_feed_part *feed = &model->layers[i].feed;
@@ -439,15 +438,10 @@ make_layers(struct lmq_model *model)
 static enum lmq_status
 check_memory(const struct lmq_model *model, struct lmq_error *err)
 {
-    const struct lmq_matrix *const ends[] = {
-        &model->embedding, &model->inputs, &model->inputs_proj};
     double copies = 0;
     double memory = lmq_mem_limit();
 
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-        if (ends[i]->is_copied)
-            copies += (double)lmq_matrix_bytes(ends[i]);
-    for (uint32_t i = 0; i < model->hparams.n_layers; i++)
+    for (uint32_t i = 0; i <= model->hparams.n_layers; i++)
         for (size_t j = 0; j < model->layers[i].n_matrices; j++)
             if (model->layers[i].matrices[j]->is_copied)
                 copies +=
@@ -501,15 +495,7 @@ load_copies(struct lmq_model *model, struct lmq_error *err)
         model->is_lazy ? LMQ_OK : check_memory(model, err);
 
     if (status == LMQ_OK)
-        status = lmq_matrix_load(model, &model->embedding, err);
-    if (status == LMQ_OK && model->positions.tensor != NULL)
-        status = lmq_matrix_load(model, &model->positions, err);
-    if (status == LMQ_OK && model->inputs.tensor != NULL)
-        status = lmq_matrix_load(model, &model->inputs, err);
-    if (status == LMQ_OK && model->inputs_proj.tensor != NULL)
-        status = lmq_matrix_load(model, &model->inputs_proj, err);
-    if (status == LMQ_OK && model->head.tensor != NULL)
-        status = lmq_matrix_load(model, &model->head, err);
+        status = lmq_model_load_layer(model, model->hparams.n_layers, err);
     for (uint32_t i = 0; i < model->hparams.n_layers && status == LMQ_OK; i++)
         if (!model->is_lazy)
             status = lmq_model_load_layer(model, i, err);
@@ -585,7 +571,7 @@ lmq_model_close(struct lmq_model *model)
 {
     if (model == NULL)
         return;
-    for (uint32_t i = 0; model->layers && i < model->hparams.n_layers; i++) {
+    for (uint32_t i = 0; model->layers && i <= model->hparams.n_layers; i++) {
         struct lmq_layer *layer = &model->layers[i];
         for (size_t j = 0; j < layer->n_matrices; j++)
             lmq_matrix_drop(layer->matrices[j]);
@@ -594,13 +580,6 @@ lmq_model_close(struct lmq_model *model)
         free(layer->attention.v_b);
         free(layer->feed.experts);
     }
-    if (model->head.further == model->embedding.further)
-        model->head.further = NULL; /* it is the embedding */
-    lmq_matrix_drop(&model->embedding);
-    lmq_matrix_drop(&model->positions);
-    lmq_matrix_drop(&model->inputs);
-    lmq_matrix_drop(&model->inputs_proj);
-    lmq_matrix_drop(&model->head);
     for (size_t i = 0; i < model->n_vectors; i++)
         lmq_mem_free(model->vectors[i]);
     free(model->vectors);

@@ -121,7 +121,8 @@ struct lmq_model {
     struct lmq_matrix inputs_proj;
     struct lmq_gain inputs_norm;
     struct lmq_gain output_norm;
-    struct lmq_layer *layers; /* (n_layers) */
+    struct lmq_layer *layers; /* (n_layers + 1): the last has the matrices of
+                                 none, and nothing else */
     size_t n_copied_bytes;    /* what could not be used in place */
     bool is_lazy;             /* layers are copied when they are asked for */
     bool is_resident;         /* all layers and the head are read when it is

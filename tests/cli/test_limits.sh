@@ -136,4 +136,42 @@ four() { number "$1" | head -c 4; }
   four 8; number 1000000; head -c 8000000 /dev/zero; } >"$work/texts.gguf"
 run limited "$lmquant" inspect "$work/texts.gguf"
 [ $status -eq 0 ] || [ $status -eq 3 ] || fail "texts.gguf: exit $status"
+
+# ---- Copies ----
+
+# An embedding and a head of float64, each copied as 300 MB: one would fit.
+mkdir -p "$work/ends"
+printf '{"model_type":"llama","hidden_size":64,"intermediate_size":64,
+"num_hidden_layers":1,"num_attention_heads":1,"num_key_value_heads":1,
+"vocab_size":1200000,"max_position_embeddings":64,"rms_norm_eps":1e-5,
+"tie_word_embeddings":false,"architectures":["LlamaForCausalLM"]}' \
+    >"$work/ends/config.json"
+awk 'function add(name, rows, cols) {
+    size = 8 * rows * (cols > 0 ? cols : 1)
+    text = text sprintf("%s\"%s\":{\"dtype\":\"F64\",\"shape\":[%d%s]," \
+        "\"data_offsets\":[%.0f,%.0f]}", text == "" ? "{" : ",", name, rows,
+        cols > 0 ? "," cols : "", at, at + size)
+    at += size
+}
+BEGIN {
+    layer = "model.layers.0."
+    n = split("self_attn.q self_attn.k self_attn.v self_attn.o mlp.gate " \
+              "mlp.up mlp.down", names, " ")
+    for (i = 1; i <= n; i++)
+        add(layer names[i] "_proj.weight", 64, 64)
+    add(layer "input_layernorm.weight", 64)
+    add(layer "post_attention_layernorm.weight", 64)
+    add("model.norm.weight", 64)
+    add("model.embed_tokens.weight", 1200000, 64)
+    add("lm_head.weight", 1200000, 64)
+    printf "%-4096s", text "}" }' >"$work/header"
+{ printf '\000\020\000\000\000\000\000\000'; cat "$work/header"; } \
+    >"$work/ends/model.safetensors"
+dd if=/dev/null of="$work/ends/model.safetensors" bs=1 \
+    seek=$((8 + 4096 + 8 * (7 * 64 * 64 + 3 * 64 + 2 * 64 * 1200000))) \
+    2>/dev/null
+expect 1 limited "$lmquant" bench "$work/ends"
+says "its weights cannot be used as they are stored, and 0.6 GB"
+is_one_sentence ends
+
 finish
