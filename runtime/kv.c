@@ -110,8 +110,8 @@ largest_position(const struct lmq_hparams *h, size_t layer,
         return position_of(h, layer, type);
     for (size_t i = 0; i < h->n_layers; i++) {
         struct position p = position_of(h, i, type);
-        most.keys = p.keys > most.keys ? p.keys : most.keys;
-        most.values = p.values > most.values ? p.values : most.values;
+        most.keys = lmq_size_max(most.keys, p.keys);
+        most.values = lmq_size_max(most.values, p.values);
     }
     return most;
 }

@@ -44,12 +44,6 @@ add(struct list *list, void *at, size_t n, size_t width, size_t size)
     list->buffers[list->n++] = (struct buffer){at, n, width, size};
 }
 
-static size_t
-larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Rows of experts at a time: those of one token at least, and enough for
  * every expert that a batch may have. */
 static size_t
@@ -62,9 +56,9 @@ expert_rows(const struct lmq_hparams *h, size_t batch)
 static size_t
 heads_width(const struct lmq_hparams *h)
 {
-    size_t value = larger(lmq_hparams_value_dim(h), h->full_head_dim);
+    size_t value = lmq_size_max(lmq_hparams_value_dim(h), h->full_head_dim);
 
-    return larger((size_t)h->n_heads * value, lmq_delta_value_width(h));
+    return lmq_size_max((size_t)h->n_heads * value, lmq_delta_value_width(h));
 }
 
 /* Heads may differ between layers: what the largest need. */
@@ -80,12 +74,12 @@ widest_heads(const struct lmq_hparams *h)
 
     for (size_t i = 0; i < h->n_layers; i++) {
         size_t heads = lmq_cached_heads(h, i);
-        most.key = larger(most.key, lmq_key_width(h, i));
-        most.value = larger(most.value, lmq_value_width(h, i));
-        most.keys = larger(most.keys, heads * lmq_key_width(h, i));
-        most.values = larger(most.values, heads * lmq_value_width(h, i));
+        most.key = lmq_size_max(most.key, lmq_key_width(h, i));
+        most.value = lmq_size_max(most.value, lmq_value_width(h, i));
+        most.keys = lmq_size_max(most.keys, heads * lmq_key_width(h, i));
+        most.values = lmq_size_max(most.values, heads * lmq_value_width(h, i));
     }
-    most.queries = h->n_heads * (size_t)larger(h->head_dim, h->full_head_dim);
+    most.queries = h->n_heads * lmq_size_max(h->head_dim, h->full_head_dim);
     return most;
 }
 
@@ -93,8 +87,9 @@ widest_heads(const struct lmq_hparams *h)
 static size_t
 widest_hidden(const struct lmq_hparams *h)
 {
-    return larger(larger(h->hidden_dim, h->borrowing_hidden_dim),
-                  larger(h->shared_dim, h->layer_input_dim));
+    return lmq_size_max(
+        lmq_size_max(h->hidden_dim, h->borrowing_hidden_dim),
+        lmq_size_max(h->shared_dim, h->layer_input_dim));
 }
 
 /* The widest operand of any product. */
@@ -108,7 +103,7 @@ widest_operand(const struct lmq_hparams *h)
     size_t widest = h->dim;
 
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
-        widest = larger(widest, widths[i]);
+        widest = lmq_size_max(widest, widths[i]);
     return widest;
 }
 
@@ -126,7 +121,7 @@ list_packed(struct list *list, struct lmq_work *work,
         {h->n_experts == 0 ? 0 : work->routing.capacity, h->expert_dim},
         /* What goes through the matrices of heads. */
         {h->kv_lora_rank == 0 ? 0 : work->batch * h->n_heads,
-         larger(h->kv_lora_rank, h->head_dim)},
+         lmq_size_max(h->kv_lora_rank, h->head_dim)},
     };
     size_t most = 1, n;
 
@@ -134,7 +129,7 @@ list_packed(struct list *list, struct lmq_work *work,
         if (!lmq_size_mul(operands[i].n, lmq_packed_bytes(operands[i].width),
                           &n))
             n = SIZE_MAX; /* fails when it is allocated */
-        most = larger(most, n);
+        most = lmq_size_max(most, n);
     }
     add(list, &work->packed, most, 1, 1);
 }
@@ -153,7 +148,7 @@ list_experts(struct list *list, struct lmq_work *work,
     add(list, &r->first, (size_t)h->n_experts + 1, 1, sizeof(uint32_t));
     add(list, &r->tokens, work->batch, used, sizeof(uint32_t));
     add(list, &r->input, r->capacity, h->dim, sizeof(float));
-    add(list, &r->output, larger(r->capacity, work->batch), h->dim,
+    add(list, &r->output, lmq_size_max(r->capacity, work->batch), h->dim,
         sizeof(float));
     add(list, &r->switches, work->batch, 1, sizeof(float));
     if (h->has_expert_norms) {
@@ -201,10 +196,11 @@ list_buffers(struct list *list, struct lmq_work *work,
     if (h->residual != LMQ_RESIDUAL_SEQUENTIAL)
         add(list, &work->feed_xn, n, h->dim, sizeof(float));
     size_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
-    add(list, &work->q, n, larger(widths.queries, keys), sizeof(float));
-    add(list, &work->k, n, larger(widths.keys, keys), sizeof(float));
+    add(list, &work->q, n, lmq_size_max(widths.queries, keys), sizeof(float));
+    add(list, &work->k, n, lmq_size_max(widths.keys, keys), sizeof(float));
     if (h->kv_lora_rank == 0 || values > 0)
-        add(list, &work->v, n, larger(widths.values, values), sizeof(float));
+        add(list, &work->v, n, lmq_size_max(widths.values, values),
+            sizeof(float));
     add(list, &work->attention, n, heads_width(h), sizeof(float));
     if (h->has_attn_gate || values > 0)
         add(list, &work->attn_gate, n, heads_width(h), sizeof(float));
@@ -218,7 +214,8 @@ list_buffers(struct list *list, struct lmq_work *work,
     if (h->layer_input_dim > 0)
         list_inputs(list, work, h);
     /* Experts have more rows than a batch. */
-    size_t rows = h->n_experts == 0 ? n : larger(n, work->routing.capacity);
+    size_t rows =
+        h->n_experts == 0 ? n : lmq_size_max(n, work->routing.capacity);
     add(list, &work->gate, rows, hidden, sizeof(float));
     add(list, &work->up, rows, hidden, sizeof(float));
     if (h->kv_lora_rank > 0)
@@ -254,7 +251,7 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
     add(list, &thread->values, LMQ_ATTENTION_BLOCK, widths.value,
         sizeof(float));
     add(list, &thread->scratch,
-        lmq_scratch_bytes(larger(widest_operand(h), widths.key)), 1, 1);
+        lmq_scratch_bytes(lmq_size_max(widest_operand(h), widths.key)), 1, 1);
     add(list, &thread->selection, h->n_experts, 2, sizeof(float));
     add(list, &thread->states, h->n_experts, 2, 1);
     if (model->is_int8)
@@ -340,7 +337,7 @@ plan(const struct lmq_model *model, size_t batch, size_t context, int threads)
     size_t for_layer = lmq_work_members(&work, work.layer_weights, batch);
     size_t for_head = lmq_work_members(&work, head, 1);
 
-    work.n_threads = (int)larger(for_layer, for_head);
+    work.n_threads = (int)lmq_size_max(for_layer, for_head);
     return work;
 }
 

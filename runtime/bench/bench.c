@@ -255,9 +255,8 @@ prepare(struct bench *bench, struct lmq_error *err)
                         bench->depth,
                         lmq_hparams_why_end(&bench->model->hparams),
                         lmq_hparams_end(&bench->model->hparams));
-    size_t n = bench->depth + (bench->n_prefill > bench->n_decode
-                                   ? bench->n_prefill
-                                   : bench->n_decode);
+    size_t n =
+        bench->depth + lmq_size_max(bench->n_prefill, bench->n_decode);
     struct lmq_session_options session = bench->session_options;
 
     if (session.context == 0)

@@ -39,12 +39,6 @@ struct item {
 };
 
 static size_t
-larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t
 position_of(const struct item *item, size_t query)
 {
     return item->position + query / item->n_heads;
@@ -60,7 +54,7 @@ visible(const struct lmq_heads *heads, const struct item *item, size_t query,
     *last = position_of(item, query);
     *first = window > 0 && *last >= window ? *last - window + 1 : 0;
     if (chunk > 0)
-        *first = larger(*first, *last - *last % chunk);
+        *first = lmq_size_max(*first, *last - *last % chunk);
 }
 
 static size_t
@@ -353,7 +347,7 @@ queries_at_a_time(size_t key_dim)
 {
     const size_t near = ((size_t)1 << 15) / key_dim;
 
-    return lmq_size_min(larger(near, LMQ_ATTENTION_STRIP),
+    return lmq_size_min(lmq_size_max(near, LMQ_ATTENTION_STRIP),
                         LMQ_ATTENTION_QUERIES);
 }
 
@@ -391,10 +385,11 @@ pieces_of_each(const struct lmq_member *member, size_t n, size_t most,
 {
     size_t length = lmq_member_length(member), n_members = member->n_members;
     size_t many = divide_up(ITEMS_OF_EACH * n_members, n);
-    size_t pieces = larger(divide_up(length, most),
-                           lmq_size_min(many, divide_up(length, strip)));
+    size_t pieces =
+        lmq_size_max(divide_up(length, most),
+                     lmq_size_min(many, divide_up(length, strip)));
 
-    pieces = larger(pieces, divide_up(n_members, n));
+    pieces = lmq_size_max(pieces, divide_up(n_members, n));
     for (size_t i = 1; i < n_members && pieces * n % n_members != 0; i++)
         pieces++;
     return lmq_size_min(pieces, length);
@@ -423,7 +418,7 @@ lmq_attention(const struct lmq_member *member, const struct lmq_heads *heads)
         pieces_of_each(member,
                        heads->n_kv_heads * n_splits * work->n_sequences,
                        most / n_heads,
-                       larger(LMQ_ATTENTION_STRIP / n_heads, 1)));
+                       lmq_size_max(LMQ_ATTENTION_STRIP / n_heads, 1)));
     size_t of_each = divide_up(length, tokens);
     size_t n_blocks = work->n_sequences * of_each;
     size_t n_items = heads->n_kv_heads * n_splits * n_blocks;

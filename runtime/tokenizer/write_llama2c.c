@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/size.h"
 #include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -51,7 +52,7 @@ append_pieces(struct lmq_buffer *bytes, const struct lmq_tokenizer *tokenizer)
         lmq_buffer_append_f32le(bytes, (float)vocab->pieces[id].score);
         lmq_buffer_append_u32le(bytes, (uint32_t)text.n);
         lmq_buffer_append(bytes, text.bytes, text.n);
-        longest = text.n > longest ? text.n : longest;
+        longest = lmq_size_max(longest, text.n);
     }
     bytes->has_failed |= text.has_failed;
     if (!bytes->has_failed)
