@@ -18,7 +18,7 @@
 struct reader {
     const char *name;
     enum lmq_status (*read)(struct lmq_tokenizer *t, const json_t *object,
-                            int depth, struct lmq_error *err);
+                            struct lmq_error *err);
     bool sees_letters; /* behind ByteLevel it can look at its letters */
 };
 
@@ -30,46 +30,47 @@ show_letters(struct lmq_tokenizer *t, size_t first)
         t->splits[i].sees_letters = true;
 }
 
+/* What the readers are of, and where a Sequence has its list of them. */
+struct kind {
+    const char *what, *list;
+    const struct reader *readers;
+};
+
 static enum lmq_status
-read_with(const struct reader *readers, const char *what,
-          struct lmq_tokenizer *t, const json_t *object, int depth,
-          struct lmq_error *err)
+read_with(const struct kind *kind, struct lmq_tokenizer *t,
+          const json_t *object, int depth, struct lmq_error *err)
 {
     const char *type = lmq_json_type(object);
+    const struct reader *reader = kind->readers;
     bool has_letters = t->is_byte_level;
-    size_t first = t->n_splits, i = 0;
+    size_t first = t->n_splits;
+    enum lmq_status status = LMQ_OK;
 
     if (object == NULL || json_is_null(object))
         return LMQ_OK;
     if (!json_is_object(object) || depth > MAX_NESTING)
-        return lmq_json_refuse(what, "nested too deep or no object", err);
-    while (readers[i].name != NULL && strcmp(readers[i].name, type) != 0)
-        i++;
-    if (readers[i].name == NULL)
-        return lmq_json_refuse(what, type, err);
-    if (has_letters && !readers[i].sees_letters)
+        return lmq_json_refuse(kind->what, "nested too deep or no object", err);
+    if (strcmp(type, "Sequence") == 0) {
+        const json_t *list = json_object_get(object, kind->list);
+        if (!json_is_array(list))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "a Sequence of %ss has none", kind->what);
+        for (size_t i = 0; i < json_array_size(list) && status == LMQ_OK; i++)
+            status = read_with(kind, t, json_array_get(list, i), depth + 1,
+                               err);
+        return status;
+    }
+    while (reader->name != NULL && strcmp(reader->name, type) != 0)
+        reader++;
+    if (reader->name == NULL)
+        return lmq_json_refuse(kind->what, type, err);
+    if (has_letters && !reader->sees_letters)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                        "the %s '%s' after ByteLevel is not supported", what,
-                        type);
-    enum lmq_status status = readers[i].read(t, object, depth, err);
+                        "the %s '%s' after ByteLevel is not supported",
+                        kind->what, type);
+    status = reader->read(t, object, err);
     if (has_letters)
         show_letters(t, first);
-    return status;
-}
-
-static enum lmq_status
-read_each(const struct reader *readers, const char *what,
-          struct lmq_tokenizer *t, const json_t *list, int depth,
-          struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    if (!json_is_array(list))
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "a Sequence of %ss has none",
-                        what);
-    for (size_t i = 0; i < json_array_size(list) && status == LMQ_OK; i++)
-        status = read_with(readers, what, t, json_array_get(list, i),
-                           depth + 1, err);
     return status;
 }
 
@@ -119,13 +120,12 @@ new_normal(struct lmq_tokenizer *t, enum lmq_normal_kind kind)
 }
 
 static enum lmq_status
-read_prepend(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_prepend(struct lmq_tokenizer *t, const json_t *object,
              struct lmq_error *err)
 {
     struct lmq_chars content;
     enum lmq_status status = get_content(object, "prepend", &content, err);
 
-    (void)depth;
     if (status != LMQ_OK)
         return status;
     struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_PREPEND);
@@ -137,13 +137,12 @@ read_prepend(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_replace(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_replace(struct lmq_tokenizer *t, const json_t *object,
              struct lmq_error *err)
 {
     struct lmq_chars content;
     enum lmq_status status = get_content(object, "content", &content, err);
 
-    (void)depth;
     if (status != LMQ_OK)
         return status;
     struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_REPLACE);
@@ -155,13 +154,12 @@ read_replace(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_form(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_form(struct lmq_tokenizer *t, const json_t *object,
           struct lmq_error *err)
 {
     const char *type = lmq_json_type(object); /* NFC, NFD, NFKC, NFKD */
     struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_FORM);
 
-    (void)depth;
     if (step == NULL)
         return lmq_pipeline_fail(t->n_normals, err);
     step->is_compatible = type[2] == 'K';
@@ -170,12 +168,11 @@ read_form(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_strip(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_strip(struct lmq_tokenizer *t, const json_t *object,
            struct lmq_error *err)
 {
     struct lmq_normal_step *step = new_normal(t, LMQ_NORMAL_STRIP);
 
-    (void)depth;
     if (step == NULL)
         return lmq_pipeline_fail(t->n_normals, err);
     enum lmq_status status =
@@ -186,13 +183,12 @@ read_strip(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_plain(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_plain(struct lmq_tokenizer *t, const json_t *object,
            struct lmq_error *err)
 {
     const char *type = lmq_json_type(object);
     enum lmq_normal_kind kind = LMQ_NORMAL_LOWER;
 
-    (void)depth;
     if (strcmp(type, "StripAccents") == 0)
         kind = LMQ_NORMAL_STRIP_ACCENTS;
     else if (strcmp(type, "Nmt") == 0)
@@ -202,7 +198,7 @@ read_plain(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_precompiled(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_precompiled(struct lmq_tokenizer *t, const json_t *object,
                  struct lmq_error *err)
 {
     const json_t *text = json_object_get(object, "precompiled_charsmap");
@@ -210,7 +206,6 @@ read_precompiled(struct lmq_tokenizer *t, const json_t *object, int depth,
     struct lmq_buffer bytes = { 0 };
     enum lmq_status status = LMQ_OK;
 
-    (void)depth;
     if (step == NULL)
         return lmq_pipeline_fail(t->n_normals, err);
     if (!json_is_null(text)) {
@@ -226,12 +221,7 @@ read_precompiled(struct lmq_tokenizer *t, const json_t *object, int depth,
     return status;
 }
 
-static enum lmq_status
-read_normalizers(struct lmq_tokenizer *t, const json_t *object, int depth,
-                 struct lmq_error *err);
-
 static const struct reader normalizers[] = {
-    { "Sequence", read_normalizers, false },
     { "Prepend", read_prepend, false },
     { "Replace", read_replace, false },
     { "NFC", read_form, false },
@@ -246,19 +236,13 @@ static const struct reader normalizers[] = {
     { NULL, NULL, false }
 };
 
-static enum lmq_status
-read_normalizers(struct lmq_tokenizer *t, const json_t *object, int depth,
-                 struct lmq_error *err)
-{
-    return read_each(normalizers, "normalizer", t,
-                     json_object_get(object, "normalizers"), depth, err);
-}
-
 enum lmq_status
 lmq_hf_add_normalizer(struct lmq_tokenizer *t, const json_t *object,
                       struct lmq_error *err)
 {
-    return read_with(normalizers, "normalizer", t, object, 0, err);
+    static const struct kind kind = {"normalizer", "normalizers", normalizers};
+
+    return read_with(&kind, t, object, 0, err);
 }
 
 /* ---- Pre-tokenizers ---- */
@@ -313,14 +297,13 @@ add_prefix(struct lmq_tokenizer *t, struct lmq_chars text, bool first_only,
 }
 
 static enum lmq_status
-read_byte_level(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_byte_level(struct lmq_tokenizer *t, const json_t *object,
                 struct lmq_error *err)
 {
     bool adds_space, uses_regex;
     enum lmq_status status =
         lmq_json_bool(object, "add_prefix_space", true, &adds_space, err);
 
-    (void)depth;
     if (status == LMQ_OK)
         status = lmq_json_bool(object, "use_regex", true, &uses_regex, err);
     if (status == LMQ_OK && adds_space)
@@ -332,7 +315,7 @@ read_byte_level(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_split(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_split(struct lmq_tokenizer *t, const json_t *object,
            struct lmq_error *err)
 {
     enum lmq_split_behavior behavior;
@@ -340,7 +323,6 @@ read_split(struct lmq_tokenizer *t, const json_t *object, int depth,
     enum lmq_status status =
         get_behavior(object, LMQ_SPLIT_ISOLATED, &behavior, err);
 
-    (void)depth;
     if (status == LMQ_OK)
         status = lmq_json_bool(object, "invert", false, &is_inverted, err);
     if (status != LMQ_OK)
@@ -355,14 +337,13 @@ read_split(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_digits(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_digits(struct lmq_tokenizer *t, const json_t *object,
             struct lmq_error *err)
 {
     bool is_individual;
     enum lmq_status status = lmq_json_bool(object, "individual_digits", false,
                                            &is_individual, err);
 
-    (void)depth;
     return status != LMQ_OK
                ? status
                : split_at(t, "\\p{N}",
@@ -372,14 +353,13 @@ read_digits(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_punctuation(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_punctuation(struct lmq_tokenizer *t, const json_t *object,
                  struct lmq_error *err)
 {
     enum lmq_split_behavior behavior;
     enum lmq_status status =
         get_behavior(object, LMQ_SPLIT_ISOLATED, &behavior, err);
 
-    (void)depth;
     return status != LMQ_OK
                ? status
                : split_at(t, "[!-/:-@\\[-`{-~\\p{P}]", behavior, false, err);
@@ -389,29 +369,27 @@ read_punctuation(struct lmq_tokenizer *t, const json_t *object, int depth,
 #define RUST_WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
 
 static enum lmq_status
-read_whitespace(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_whitespace(struct lmq_tokenizer *t, const json_t *object,
                 struct lmq_error *err)
 {
     (void)object;
-    (void)depth;
     return split_at(t, "[" RUST_WORD "]+|[^" RUST_WORD "\\s]+",
                     LMQ_SPLIT_REMOVED, true, err);
 }
 
 static enum lmq_status
 read_whitespace_split(struct lmq_tokenizer *t, const json_t *object,
-                      int depth, struct lmq_error *err)
+                      struct lmq_error *err)
 {
     (void)object;
-    (void)depth;
     return split_at(t, "\\s", LMQ_SPLIT_REMOVED, false, err);
 }
 
 static enum lmq_status
-read_bert(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_bert(struct lmq_tokenizer *t, const json_t *object,
           struct lmq_error *err)
 {
-    enum lmq_status status = read_whitespace_split(t, object, depth, err);
+    enum lmq_status status = read_whitespace_split(t, object, err);
 
     return status != LMQ_OK ? status
                             : split_at(t, "[!-/:-@\\[-`{-~\\p{P}]",
@@ -419,13 +397,12 @@ read_bert(struct lmq_tokenizer *t, const json_t *object, int depth,
 }
 
 static enum lmq_status
-read_delimiter(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_delimiter(struct lmq_tokenizer *t, const json_t *object,
                struct lmq_error *err)
 {
     struct lmq_chars text;
     enum lmq_status status = get_content(object, "delimiter", &text, err);
 
-    (void)depth;
     return status != LMQ_OK ? status
                             : lmq_pipeline_split_at(t, text, true,
                                                     LMQ_SPLIT_REMOVED, false,
@@ -454,14 +431,13 @@ get_scheme(const json_t *object, bool *prepends, bool *first_only,
 }
 
 static enum lmq_status
-read_metaspace(struct lmq_tokenizer *t, const json_t *object, int depth,
+read_metaspace(struct lmq_tokenizer *t, const json_t *object,
                struct lmq_error *err)
 {
     struct lmq_chars mark;
     bool prepends, first_only, splits;
     enum lmq_status status = get_content(object, "replacement", &mark, err);
 
-    (void)depth;
     if (status == LMQ_OK)
         status = get_scheme(object, &prepends, &first_only, err);
     if (status == LMQ_OK)
@@ -485,12 +461,7 @@ read_metaspace(struct lmq_tokenizer *t, const json_t *object, int depth,
     return status;
 }
 
-static enum lmq_status
-read_pre_tokenizers(struct lmq_tokenizer *t, const json_t *object, int depth,
-                    struct lmq_error *err);
-
 static const struct reader pre_tokenizers[] = {
-    { "Sequence", read_pre_tokenizers, true },
     { "ByteLevel", read_byte_level, false },
     { "Split", read_split, true },
     { "Digits", read_digits, true },
@@ -503,17 +474,12 @@ static const struct reader pre_tokenizers[] = {
     { NULL, NULL, false }
 };
 
-static enum lmq_status
-read_pre_tokenizers(struct lmq_tokenizer *t, const json_t *object, int depth,
-                    struct lmq_error *err)
-{
-    return read_each(pre_tokenizers, "pre-tokenizer", t,
-                     json_object_get(object, "pretokenizers"), depth, err);
-}
-
 enum lmq_status
 lmq_hf_add_pre_tokenizer(struct lmq_tokenizer *t, const json_t *object,
                          struct lmq_error *err)
 {
-    return read_with(pre_tokenizers, "pre-tokenizer", t, object, 0, err);
+    static const struct kind kind = {"pre-tokenizer", "pretokenizers",
+                                     pre_tokenizers};
+
+    return read_with(&kind, t, object, 0, err);
 }
