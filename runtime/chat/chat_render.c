@@ -115,10 +115,7 @@ add_frame(struct render *r, const char *text)
 static bool
 is_white(uint32_t c)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f) ||
-           c == 0x85 || c == 0xa0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
-           c == 0x202f || c == 0x205f || c == 0x3000;
+    return lmq_is_space(c) || (c >= 0x1c && c <= 0x1f);
 }
 
 /* Bytes of the white character that text begins with; 0 if it is none. */
