@@ -470,9 +470,9 @@ lmq_tokenizer_from_path(const char *path, const struct lmq_open_options *open,
                         struct lmq_error *err);
 LMQ_API void lmq_tokenizer_close(struct lmq_tokenizer *tokenizer);
 
-/* What its file is: "Hugging Face", "GGUF", "SentencePiece", "tiktoken",
- * "llama2.c"; and one more than the largest id, some of which may stand for
- * nothing. */
+/* What its file is: "Mistral", "Hugging Face", "GGUF", "SentencePiece",
+ * "tiktoken", "llama2.c"; and one more than the largest id, some of which may
+ * stand for nothing. */
 LMQ_API const char *
 lmq_tokenizer_kind(const struct lmq_tokenizer *tokenizer);
 LMQ_API size_t lmq_tokenizer_size(const struct lmq_tokenizer *tokenizer);

@@ -174,13 +174,13 @@ enum lmq_status lmq_matrix_open(struct lmq_model *model,
                                 struct lmq_matrix *matrix,
                                 struct lmq_error *err);
 
-/* Makes the copy that the matrix needs, if it needs one and has none. */
 /* Compares its checksums, if the file has any and that was not done yet. What
  * is copied is verified by lmq_matrix_load(). */
 enum lmq_status lmq_matrix_verify(struct lmq_model *model,
                                   struct lmq_matrix *matrix,
                                   struct lmq_error *err);
 
+/* Makes the copy that the matrix needs, if it needs one and has none. */
 enum lmq_status lmq_matrix_load(struct lmq_model *model,
                                 struct lmq_matrix *matrix,
                                 struct lmq_error *err);

@@ -94,8 +94,8 @@ class Tokenizer(Handle):
 
     @property
     def kind(self) -> str:
-        """What its file is: "Hugging Face", "GGUF", "SentencePiece",
-        "tiktoken", "llama2.c"."""
+        """What its file is: "Mistral", "Hugging Face", "GGUF",
+        "SentencePiece", "tiktoken", "llama2.c"."""
         with using(self) as (tokenizer,):
             kind: bytes = library.lmq_tokenizer_kind(tokenizer)
             return kind.decode()

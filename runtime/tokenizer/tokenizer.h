@@ -3,6 +3,7 @@
  *
  * A tokenizer is opened from files in memory, recognised by their content:
  *
+ *   tekken.json      Mistral's ranks
  *   tokenizer.json   Hugging Face: BPE and Unigram
  *   *.gguf           its tokenizer.* keys, with or without tensors
  *   tokenizer.model  SentencePiece (BPE, unigram) or tiktoken ranks
@@ -169,7 +170,6 @@ enum lmq_status lmq_tokenizer_decode(const struct lmq_tokenizer *tokenizer,
 struct lmq_chars lmq_tokenizer_piece(const struct lmq_tokenizer *tokenizer,
                                      int32_t id);
 
-/* Whether the id is no text: unknown, begin, end and other control tokens. */
 /* Without the unused tokens at the end, which only fill a vocabulary up. */
 size_t lmq_tokenizer_used(const struct lmq_tokenizer *tokenizer);
 
@@ -178,6 +178,8 @@ size_t lmq_tokenizer_used(const struct lmq_tokenizer *tokenizer);
  * them as they like. */
 bool lmq_tokenizer_same_ids(const struct lmq_tokenizer *a,
                             const struct lmq_tokenizer *b, int32_t *id);
+
+/* Whether the id is no text: unknown, begin, end and other control tokens. */
 bool lmq_tokenizer_is_control(const struct lmq_tokenizer *tokenizer,
                               int32_t id);
 
