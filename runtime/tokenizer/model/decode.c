@@ -24,25 +24,16 @@ static int
 replace_in(const struct lmq_replacement *rule, struct lmq_chars text,
            struct lmq_buffer *out)
 {
-    size_t from = 0, at = 0, n = rule->from.n;
+    const struct lmq_chars from = lmq_chars(rule->from.bytes, rule->from.n);
 
-    while (n > 0 && at < text.n && text.n - at >= n) {
-        const unsigned char *first =
-            memchr(text.p + at, rule->from.bytes[0], text.n - at - n + 1);
-        if (first == NULL)
-            break;
-        at = (size_t)(first - text.p);
-        if (memcmp(first, rule->from.bytes, n) != 0) {
-            at++;
-            continue;
-        }
-        if (lmq_buffer_append(out, text.p + from, at - from) != 0 ||
+    for (const unsigned char *p; (p = lmq_chars_find(text, from)) != NULL;) {
+        size_t before = (size_t)(p - text.p);
+        if (lmq_buffer_append(out, text.p, before) != 0 ||
             lmq_buffer_append(out, rule->to.bytes, rule->to.n) != 0)
             return -1;
-        at += n;
-        from = at;
+        text = lmq_chars(p + from.n, text.n - before - from.n);
     }
-    return lmq_buffer_append(out, text.p + from, text.n - from);
+    return lmq_buffer_append(out, text.p, text.n);
 }
 
 /* The limits keep a small file from making much text. */

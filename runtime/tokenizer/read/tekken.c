@@ -36,12 +36,7 @@ static const char *const older_special[] = {
 static bool
 has(struct lmq_chars head, const char *key)
 {
-    size_t n = strlen(key);
-
-    for (size_t at = 0; at + n <= head.n; at++)
-        if (memcmp(head.p + at, key, n) == 0)
-            return true;
-    return false;
+    return lmq_chars_find(head, lmq_chars(key, strlen(key))) != NULL;
 }
 
 bool

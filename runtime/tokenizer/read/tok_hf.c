@@ -22,18 +22,8 @@
 static bool
 contains(const struct lmq_blob *blob, const char *text)
 {
-    size_t n = strlen(text), at = 0;
-
-    while (blob->size - at >= n) {
-        const unsigned char *p = memchr(blob->bytes + at, text[0],
-                                        blob->size - at - n + 1);
-        if (p == NULL)
-            return false;
-        if (memcmp(p, text, n) == 0)
-            return true;
-        at = (size_t)(p - blob->bytes) + 1;
-    }
-    return false;
+    return lmq_chars_find(lmq_chars(blob->bytes, blob->size),
+                          lmq_chars(text, strlen(text))) != NULL;
 }
 
 bool

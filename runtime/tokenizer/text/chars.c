@@ -36,6 +36,20 @@ lmq_chars_equal(struct lmq_chars a, struct lmq_chars b)
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+const unsigned char *
+lmq_chars_find(struct lmq_chars text, struct lmq_chars part)
+{
+    while (part.n > 0 && text.n >= part.n) {
+        const unsigned char *p =
+            memchr(text.p, part.p[0], text.n - part.n + 1);
+        if (p == NULL || memcmp(p, part.p, part.n) == 0)
+            return p;
+        p++;
+        text = lmq_chars(p, text.n - (size_t)(p - text.p));
+    }
+    return NULL;
+}
+
 /* The six bits of a digit, -1 for other characters. */
 static int
 base64_digit(unsigned char c)

@@ -37,4 +37,8 @@ int lmq_base64_decode(struct lmq_chars text, struct lmq_buffer *out);
 
 bool lmq_chars_equal(struct lmq_chars a, struct lmq_chars b);
 
+/* Where the part stands first; NULL if it does not, or is empty. */
+const unsigned char *lmq_chars_find(struct lmq_chars text,
+                                    struct lmq_chars part);
+
 #endif
