@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text/c_locale.h"
 #include "base/text/utf8.h"
 
 
@@ -93,7 +94,7 @@ format_message(struct lmq_error *err, enum lmq_status status, uint64_t offset,
                const char *suffix, const char *format, va_list args)
 {
     char raw[RAW_MAX], plain[4 * RAW_MAX];
-    int n = vsnprintf(raw, sizeof(raw), format, args);
+    int n = lmq_c_vsnprintf(raw, sizeof(raw), format, args);
     size_t used = n < 0 ? 0 : (size_t)n;
 
     if (suffix != NULL && used < sizeof(raw))
@@ -153,7 +154,7 @@ lmq_hint(struct lmq_error *err, const char *format, ...)
     if (err == NULL)
         return;
     va_start(args, format);
-    if (vsnprintf(raw, sizeof(raw), format, args) < 0)
+    if (lmq_c_vsnprintf(raw, sizeof(raw), format, args) < 0)
         raw[0] = '\0';
     va_end(args);
     lmq_printable(err->hint, sizeof(err->hint), raw);

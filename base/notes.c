@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text/c_locale.h"
 
 void
 lmq_notes_add_list(struct lmq_notes *notes, const char *format, va_list args)
@@ -17,7 +18,7 @@ lmq_notes_add_list(struct lmq_notes *notes, const char *format, va_list args)
     char text[512];
     char *note = NULL;
 
-    vsnprintf(text, sizeof(text), format, args);
+    lmq_c_vsnprintf(text, sizeof(text), format, args);
     if (lmq_mem_grow(&notes->texts, &notes->capacity, notes->n + 1,
                      sizeof(*notes->texts)) == 0)
         note = strdup(text);

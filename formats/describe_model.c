@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/report.h"
+#include "base/text/c_locale.h"
 #include "formats/describe.h"
 
 /* A sentence that does not fit is cut; none is as long. */
@@ -23,7 +24,7 @@ say(json_t **words, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    lmq_c_vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     lmq_append(words, json_string(text));
 }

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "base/text/c_locale.h"
 #include "base/text/utf8.h"
 #include "quantize/group.h"
 #include "validate/job.h"
@@ -210,7 +211,7 @@ lmq_doubt(json_t **notes, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    lmq_c_vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     lmq_append(notes, lmq_json_text(text));
 }

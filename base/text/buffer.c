@@ -89,19 +89,17 @@ lmq_buffer_print(struct lmq_buffer *buffer, const char *format, ...)
 {
     va_list args, again;
 
-    locale_t former = lmq_c_locale_enter();
     va_start(args, format);
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    int n = lmq_c_vsnprintf(NULL, 0, format, args);
     unsigned char *room =
         n < 0 ? NULL : lmq_buffer_room(buffer, (size_t)n + 1);
     if (room != NULL) {
-        vsnprintf((char *)room, (size_t)n + 1, format, again);
+        lmq_c_vsnprintf((char *)room, (size_t)n + 1, format, again);
         buffer->n += (size_t)n;
     }
     va_end(again);
     va_end(args);
-    lmq_c_locale_leave(former);
     buffer->has_failed |= room == NULL;
     return room == NULL ? -1 : 0;
 }

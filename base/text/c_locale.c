@@ -6,6 +6,7 @@
 #include "base/text/c_locale.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static locale_t plain;
@@ -28,4 +29,14 @@ void
 lmq_c_locale_leave(locale_t former)
 {
     uselocale(former);
+}
+
+int
+lmq_c_vsnprintf(char *text, size_t size, const char *format, va_list args)
+{
+    locale_t former = lmq_c_locale_enter();
+    int n = vsnprintf(text, size, format, args);
+
+    lmq_c_locale_leave(former);
+    return n;
 }

@@ -9,9 +9,17 @@
 #define LMQ_BASE_TEXT_C_LOCALE_H
 
 #include <locale.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "lmquant.h"
 
 /* What lmq_c_locale_leave() wants to have back. */
 locale_t lmq_c_locale_enter(void);
 void lmq_c_locale_leave(locale_t former);
+
+/* vsnprintf() between the two. */
+int lmq_c_vsnprintf(char *text, size_t size, const char *format, va_list args)
+    LMQ_PRINTF(3, 0);
 
 #endif

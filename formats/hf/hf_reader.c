@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/report.h"
+#include "base/text/c_locale.h"
 
 /* The first failure stays; after it all reads give defaults, so that callers
  * check once, at the end. */
@@ -29,7 +30,7 @@ lmq_hf_fail(struct lmq_hf_config *config, const char *format, ...)
     if (config->status != LMQ_OK)
         return;
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    lmq_c_vsnprintf(message, sizeof(message), format, args);
     va_end(args);
     config->status = lmq_fail(config->err, LMQ_ERR_FORMAT, 0, "%s", message);
 }

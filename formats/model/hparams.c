@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/text/c_locale.h"
+
 void
 lmq_hparams_init(struct lmq_hparams *hparams)
 {
@@ -96,7 +98,8 @@ lmq_hparams_refuse(struct lmq_hparams *hparams, const char *format, ...)
     if (hparams->unsupported[0] != '\0')
         return;
     va_start(args, format);
-    vsnprintf(hparams->unsupported, sizeof(hparams->unsupported), format, args);
+    lmq_c_vsnprintf(hparams->unsupported, sizeof(hparams->unsupported),
+                    format, args);
     va_end(args);
 }
 

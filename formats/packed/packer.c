@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "base/text/c_locale.h"
 
 /* ---- The configuration ---- */
 
@@ -513,7 +514,7 @@ lmq_packer_refuse(struct lmq_packer *packer, const char *format, ...)
     if (packer->refused[0] != '\0')
         return;
     va_start(args, format);
-    vsnprintf(packer->refused, sizeof(packer->refused), format, args);
+    lmq_c_vsnprintf(packer->refused, sizeof(packer->refused), format, args);
     va_end(args);
 }
 
@@ -528,7 +529,7 @@ lmq_packer_found(struct lmq_packer *packer, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    lmq_c_vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     while (i < packer->n_findings &&
            strcmp(packer->findings[i].text, text) != 0)

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "base/exact_sum.h"
 #include "base/mem.h"
+#include "base/notes.h"
 #include "base/size.h"
 #include "base/text/buffer.h"
 #include "base/text/utf8.h"
@@ -447,6 +449,30 @@ START_TEST(a_sum_is_rounded_once)
 }
 END_TEST
 
+/* The program around the library may have called setlocale(). */
+START_TEST(numbers_in_texts_have_a_point_everywhere)
+{
+    struct lmq_notes notes = {0};
+    struct lmq_buffer buffer = {0};
+    struct lmq_error err;
+
+    if (!choose_decimal_comma())
+        return;
+    lmq_fail(&err, LMQ_ERR_ARG, 0, "%g is too much", 1.5);
+    lmq_hint(&err, "below %.1f", 1.25);
+    lmq_notes_add(&notes, "%g of them", 0.5);
+    ck_assert_int_eq(lmq_buffer_print(&buffer, "%g", 2.5), 0);
+    setlocale(LC_ALL, "C");
+    ck_assert_str_eq(err.message, "1.5 is too much");
+    ck_assert_str_eq(err.hint, "below 1.2");
+    ck_assert_str_eq(notes.texts[0], "0.5 of them");
+    char *text = lmq_buffer_text(&buffer);
+    ck_assert_str_eq(text, "2.5");
+    free(text);
+    lmq_notes_free(&notes);
+}
+END_TEST
+
 /* ---- The machine ---- */
 
 START_TEST(the_instruction_set_is_one_that_the_machine_has)
@@ -496,6 +522,7 @@ main(void)
         a_long_name_does_not_push_the_numbers_out_of_a_message,
         a_sum_loses_nothing_whatever_the_order,
         a_sum_goes_through_a_text, a_sum_is_rounded_once,
+        numbers_in_texts_have_a_point_everywhere,
         the_instruction_set_is_one_that_the_machine_has,
         a_small_stack_for_signals_is_respected,
     };

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <ftw.h>
 #include <limits.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,26 @@ files_in_folder(void)
              strcmp(entry->d_name, "..") != 0;
     closedir(dir);
     return n;
+}
+
+/* ---- Locales ---- */
+
+bool
+choose_decimal_comma(void)
+{
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8",
+                                        "tr_TR.UTF-8", "fa_IR.UTF-8"};
+    char text[8];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        setlocale(LC_ALL, names[i]);
+        snprintf(text, sizeof(text), "%g", 0.5);
+        if (strcmp(text, "0.5") != 0)
+            return true;
+    }
+    setlocale(LC_ALL, "C");
+    printf("skipped: no locale with a decimal comma on this machine\n");
+    return false;
 }
 
 /* ---- Files ---- */

@@ -6,6 +6,7 @@
 #define LMQ_TESTS_BUILD_SUITE_H
 
 #include <check.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,10 @@ int run_suite_over(const char *name, const TTest *const *tests, size_t n,
  * an int, has; 0: never. */
 int stop_when_due(void *left, const char *stage, uint64_t done,
                   uint64_t total);
+
+/* A locale of the machine that writes 0,5, until setlocale(LC_ALL, "C"); false,
+ * and says so, if there is none. */
+bool choose_decimal_comma(void);
 
 /* A path in the test's folder, which is removed after it. A few may be alive
  * at a time. */

@@ -3,14 +3,17 @@
  */
 #include "config.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/hf/hf_config.h"
+#include "formats/hf/hf_reader.h"
 #include "formats/model/hparams_check.h"
 #include "formats/model/hparams_json.h"
+#include "formats/packed/packer.h"
 #include "tests/build/suite.h"
 
 #define LLAMA "\"architectures\":[\"LlamaForCausalLM\"]"
@@ -640,6 +643,27 @@ START_TEST(a_key_that_is_required_must_be_known)
 }
 END_TEST
 
+START_TEST(what_a_container_keeps_is_of_no_locale)
+{
+    struct lmq_error err;
+    struct lmq_hparams h = {0};
+    struct lmq_packer packer = {0};
+    struct lmq_hf_config config = {.err = &err};
+
+    if (!choose_decimal_comma())
+        return;
+    lmq_hparams_refuse(&h, "a 'rope_theta' of %g", 0.5);
+    lmq_packer_refuse(&packer, "nbits %g", 2.5);
+    lmq_packer_found(&packer, "matrices of %g bits", 1.5);
+    lmq_hf_fail(&config, "'x' is %g", 0.25);
+    setlocale(LC_ALL, "C");
+    ck_assert_str_eq(h.unsupported, "a 'rope_theta' of 0.5");
+    ck_assert_str_eq(packer.refused, "nbits 2.5");
+    ck_assert_str_eq(packer.findings[0].text, "matrices of 1.5 bits");
+    ck_assert_str_eq(err.message, "'x' is 0.25");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -664,6 +688,7 @@ main(void)
         types_of_a_description_are_no_advice,
         rotary_scalings_have_an_order,
         a_key_that_is_required_must_be_known,
+        what_a_container_keeps_is_of_no_locale,
     };
 
     return RUN_SUITE("config", tests);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text/c_locale.h"
+
 /* ---- The verdict ---- */
 
 void
@@ -256,7 +258,7 @@ put_row(struct lmq_buffer *page, const char *label, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    lmq_c_vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     put(page, "<tr><td>%s<td class=text>", label);
     lmq_page_text(page, text);
