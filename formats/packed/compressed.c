@@ -217,7 +217,8 @@ attach_zeros(const struct lmq_packer *packer, struct lmq_affine *affine,
                : status;
 }
 
-/* Columns of a group need not stand together ("actorder"). */
+/* Columns of a group need not stand together ("actorder"). The library begins
+ * with -1 everywhere and leaves it so where the order is the usual one. */
 static enum lmq_status
 attach_members(const struct lmq_packer *packer, struct lmq_affine *affine,
                struct parts *p, struct lmq_error *err)
@@ -232,7 +233,8 @@ attach_members(const struct lmq_packer *packer, struct lmq_affine *affine,
         status = lmq_packer_check_shape(p->members, 0, p->cols, err);
     if (status == LMQ_OK)
         status = lmq_packer_check_members(packer, p->members, affine->n_groups,
-                                          affine->block_cols, &is_sorted, err);
+                                          affine->block_cols, true, &is_sorted,
+                                          err);
     if (status == LMQ_OK && !is_sorted) {
         affine->members = lmq_packer_grid(p->members);
         affine->has_members = true;

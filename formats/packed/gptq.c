@@ -247,7 +247,7 @@ describe(const struct lmq_packer *packer, const struct gptq *g,
     affine->n_groups = g->n_groups;
     if (g->members != NULL)
         status = lmq_packer_check_members(packer, g->members, g->n_groups,
-                                          g->group, &is_sorted, err);
+                                          g->group, false, &is_sorted, err);
     if (!is_sorted) {
         affine->members = lmq_packer_grid(g->members);
         affine->has_members = true;

@@ -355,7 +355,7 @@ lmq_packer_read(const struct lmq_packer *packer, const struct lmq_tensor *part,
 enum lmq_status
 lmq_packer_check_members(const struct lmq_packer *packer,
                          const struct lmq_tensor *part, uint64_t n_groups,
-                         uint64_t group, bool *is_sorted,
+                         uint64_t group, bool may_be_unset, bool *is_sorted,
                          struct lmq_error *err)
 {
     const struct lmq_grid grid = lmq_packer_grid(part);
@@ -373,6 +373,10 @@ lmq_packer_check_members(const struct lmq_packer *packer,
         if (status != LMQ_OK)
             return status;
         for (size_t i = 0; i < area.n_cols; i++) {
+            if (may_be_unset && (int64_t)members[i] == -1) {
+                *is_sorted = true;
+                return LMQ_OK;
+            }
             /* They become indices of scales. A NaN is caught by the "!". */
             if (!(members[i] >= 0 && members[i] < (float)n_groups))
                 return lmq_fail(err, LMQ_ERR_FORMAT, part->offset,

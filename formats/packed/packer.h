@@ -92,11 +92,12 @@ enum lmq_status lmq_packer_read(const struct lmq_packer *packer,
                                 size_t n, struct lmq_error *err);
 
 /* Whether `part` gives each column a group that is there, else LMQ_ERR_FORMAT;
- * *is_sorted if groups are just runs of `group` columns (0: they are not). */
+ * *is_sorted if groups are just runs of `group` columns (0: they are not), or
+ * if it may be unset and has a -1: then nobody ordered the columns. */
 enum lmq_status lmq_packer_check_members(const struct lmq_packer *packer,
                                          const struct lmq_tensor *part,
                                          uint64_t n_groups, uint64_t group,
-                                         bool *is_sorted,
+                                         bool may_be_unset, bool *is_sorted,
                                          struct lmq_error *err);
 
 /* A part as it is stored: rows of plain numbers. */

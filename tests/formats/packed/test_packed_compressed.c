@@ -78,8 +78,10 @@ make(const struct blocks *blocks, unsigned bits, bool is_packed,
     size_t n_cols = (COLS + blocks->cols - 1) / blocks->cols;
     size_t n_rows = (ROWS + blocks->rows - 1) / blocks->rows;
     size_t n = n_cols * n_rows;
+    uint32_t unset[COLS];
     struct stored stored = {0};
 
+    memset(unset, 0xff, sizeof(unset));
     for (size_t i = 0; i < ROWS * COLS; i++)
         codes[i] = (int)random_below(random, 1u << bits) - (1 << (bits - 1));
     for (size_t i = 0; i < n; i++) {
@@ -99,6 +101,8 @@ make(const struct blocks *blocks, unsigned bits, bool is_packed,
         if (has_zeros)
             put_packed(&stored, "a.weight_zero_point", zeros, n_rows, n_cols,
                        bits, true);
+        if (strstr(blocks->config, "actorder") != NULL)
+            stored_words(&stored, "a.weight_g_idx", "[64]", unset, COLS);
     } else {
         put_bytes(&stored, "a.weight", "I8", "[12,64]", codes, ROWS * COLS);
         if (has_zeros)
@@ -131,6 +135,8 @@ START_TEST(words_and_bytes_have_scales_of_every_strategy)
         {{1, 32, "[12,2]", GROUP("8", ", \"symmetric\": false")}, 8, true,
          true, 0}, /* differences of 9 bits */
         {{1, 32, "[12,2]", GROUP("3", "")}, 3, true, false, 32},
+        {{1, 32, "[12,2]", GROUP("4", ", \"actorder\": \"group\"")}, 4,
+         true, false, 32}, /* all -1 */
         {{1, 32, "[12,2]", GROUP("5", ", \"symmetric\": false")}, 5, true,
          true, 32},
         {{ROWS, COLS, "[1]", GROUP("8", "")}, 8, false, false, 64},
