@@ -173,30 +173,50 @@ check_tiling(struct lmq_tensor *tensors, size_t n, uint64_t data_size,
     return LMQ_OK;
 }
 
-/* Of the one file; its range is made absolute when all are known. */
+/* What the members of one file's header are added to. */
+struct header {
+    struct lmq_checkpoint *checkpoint;
+    uint32_t file;
+    uint64_t data_size;
+    bool has_metadata;
+};
+
+/* Its range is made absolute when all are known. */
 static enum lmq_status
-add_tensor(struct lmq_checkpoint *checkpoint, uint32_t file, const char *name,
-           const json_t *entry, uint64_t data_size, struct lmq_error *err)
+add_tensor(const struct header *header, const char *name, const json_t *entry,
+           struct lmq_error *err)
 {
     struct lmq_tensor *tensor;
     enum lmq_status status =
-        lmq_checkpoint_add_tensor(checkpoint, name, &tensor, err);
+        lmq_checkpoint_add_tensor(header->checkpoint, name, &tensor, err);
 
     if (status != LMQ_OK)
         return status;
-    tensor->file = file;
+    tensor->file = header->file;
     status = parse_dtype(entry, tensor, err);
     if (status == LMQ_OK)
         status = parse_shape(entry, tensor, err);
-    return status == LMQ_OK ? parse_range(entry, data_size, tensor, err)
-                            : status;
+    return status == LMQ_OK
+               ? parse_range(entry, header->data_size, tensor, err)
+               : status;
+}
+
+static enum lmq_status
+add_metadata(struct header *header, const json_t *entry, struct lmq_error *err)
+{
+    if (header->has_metadata)
+        return lmq_fail(err, LMQ_ERR_FORMAT, LENGTH_BYTES,
+                        "is no valid JSON: '__metadata__' is a duplicate "
+                        "object key");
+    header->has_metadata = true;
+    return lmq_hf_read_metadata(header->checkpoint, entry, err);
 }
 
 /* One member of the header, [from, end) of its text, which is changed: the
  * bytes around it become the braces of an object of its own. */
 static enum lmq_status
-add_member(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
-           size_t from, size_t end, uint64_t data_size, struct lmq_error *err)
+add_member(struct header *header, char *text, size_t from, size_t end,
+           struct lmq_error *err)
 {
     const char *name;
     json_t *object, *entry;
@@ -216,10 +236,9 @@ add_member(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
     else
         json_object_foreach(object, name, entry)
             if (strcmp(name, "__metadata__") == 0)
-                status = lmq_hf_read_metadata(checkpoint, entry, err);
+                status = add_metadata(header, entry, err);
             else
-                status = add_tensor(checkpoint, file, name, entry, data_size,
-                                    err);
+                status = add_tensor(header, name, entry, err);
     json_decref(object);
     return status;
 }
@@ -227,8 +246,8 @@ add_member(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
 /* Tensor by tensor: the tree of a large header would be many times its
  * text. */
 static enum lmq_status
-add_members(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
-            size_t n, uint64_t data_size, struct lmq_error *err)
+add_members(struct header *header, char *text, size_t n,
+            struct lmq_error *err)
 {
     size_t at = lmq_json_skip_space(text, n, 0), end = at;
     char next = at < n && text[at] == '{' ? ',' : 0;
@@ -246,7 +265,7 @@ add_members(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
                             "the header is no valid JSON: it does not end");
         next = text[end];
         enum lmq_status status =
-            add_member(checkpoint, file, text, from, end, data_size, err);
+            add_member(header, text, from, end, err);
         if (status != LMQ_OK)
             return status;
         at = end + 1;
@@ -294,9 +313,9 @@ add_tensors(struct lmq_checkpoint *checkpoint, uint32_t file, char *text,
 {
     uint64_t data_at = LENGTH_BYTES + (uint64_t)size;
     uint64_t data_size = lmq_input_size(checkpoint->files[file]) - data_at;
+    struct header header = {checkpoint, file, data_size, false};
     size_t first = checkpoint->n_tensors;
-    enum lmq_status status =
-        add_members(checkpoint, file, text, size, data_size, err);
+    enum lmq_status status = add_members(&header, text, size, err);
 
     if (status != LMQ_OK)
         return status;

@@ -358,6 +358,9 @@ START_TEST(entries_of_the_wrong_form_are_refused)
         {"{\"a\":" ENTRY("F32", "[1]", "[0,4]") ",\"a\":" ENTRY(
              "F32", "[1]", "[0,4]") "}",
          "duplicate"},
+        {"{\"__metadata__\":{},\"a\":" ENTRY("F32", "[1]", "[0,4]") ","
+         "\"__metadata__\":{}}",
+         "'__metadata__' is a duplicate"},
         {"{\"\":" ENTRY("F32", "[1]", "[0,4]") "}", "name is 0 bytes"},
         {"{} {}", "no valid JSON"},
         {"{\"a\\u0000b\":7}", "no valid JSON"},
