@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/crc32.h"
 #include "base/error.h"
+#include "base/files/inflate.h"
 #include "base/mem.h"
 #include "base/size.h"
 #include "formats/hf/hf_config.h"
@@ -27,30 +27,22 @@
 
 /* ---- Sections ---- */
 
-/* Exactly: neither may bytes be left over, nor may there be room for more. */
 static enum lmq_status
 inflate_section(const struct lmq_section *section, const unsigned char *stored,
                 unsigned char *bytes, struct lmq_error *err)
 {
-    z_stream stream = {
-        .next_in = (unsigned char *)(uintptr_t)stored,
-        .avail_in = (uInt)section->stored.size,
-        .next_out = bytes,
-        .avail_out = (uInt)section->size,
-    };
+    enum lmq_status status =
+        lmq_inflate(stored, (size_t)section->stored.size, bytes,
+                    (size_t)section->size, true);
 
-    if (inflateInit(&stream) != Z_OK)
+    if (status == LMQ_ERR_NOMEM)
         return lmq_fail_nomem(err);
-    int code = inflate(&stream, Z_FINISH);
-    bool is_whole = code == Z_STREAM_END && stream.avail_in == 0 &&
-                    stream.avail_out == 0;
-    inflateEnd(&stream);
-    if (!is_whole)
-        return lmq_fail(err, LMQ_ERR_FORMAT, section->stored.offset,
-                        "section '%s' does not inflate to its %" PRIu64
-                        " bytes",
-                        section->name, section->size);
-    return LMQ_OK;
+    return status == LMQ_OK
+               ? status
+               : lmq_fail(err, status, section->stored.offset,
+                          "section '%s' does not inflate to its %" PRIu64
+                          " bytes",
+                          section->name, section->size);
 }
 
 /* The content of a section, inflated; *bytes is freed with free(). */

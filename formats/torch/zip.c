@@ -26,11 +26,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/error.h"
+#include "base/files/inflate.h"
 #include "base/size.h"
 
 #define END_SIGNATURE 0x06054b50u
@@ -514,26 +514,6 @@ lmq_zip_find(const struct lmq_zip *zip, const char *name)
 
 /* ---- Contents ---- */
 
-/* Exactly all of both. */
-static bool
-inflate_all(const unsigned char *packed, size_t n_packed, unsigned char *bytes,
-            size_t n)
-{
-    z_stream stream = {0};
-
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
-        return false;
-    stream.next_in = (unsigned char *)(uintptr_t)packed;
-    stream.avail_in = (uInt)n_packed;
-    stream.next_out = bytes;
-    stream.avail_out = (uInt)n;
-    int result = inflate(&stream, Z_FINISH);
-    bool is_exact = result == Z_STREAM_END && stream.avail_in == 0 &&
-                    stream.avail_out == 0;
-    inflateEnd(&stream);
-    return is_exact;
-}
-
 /* In one piece: pickles and indices are small. Weights are read in place, and
  * must be stored for that. */
 static enum lmq_status
@@ -547,15 +527,21 @@ load_deflated(const struct lmq_zip *zip, const struct lmq_zip_member *member,
     enum lmq_status status =
         lmq_input_read(zip->input, member->offset, packed,
                        (size_t)member->packed_size, err);
-    if (status == LMQ_OK &&
-        !inflate_all(packed, (size_t)member->packed_size, bytes,
-                     (size_t)member->size))
-        status = lmq_fail(err, LMQ_ERR_FORMAT, member->offset,
+    if (status != LMQ_OK) {
+        free(packed);
+        return status;
+    }
+    status = lmq_inflate(packed, (size_t)member->packed_size, bytes,
+                         (size_t)member->size, false);
+    free(packed);
+    if (status == LMQ_ERR_NOMEM)
+        return lmq_fail_nomem(err);
+    return status == LMQ_OK
+               ? status
+               : lmq_fail(err, status, member->offset,
                           "member '%s' of the zip archive does not inflate to "
                           "%" PRIu64 " bytes",
                           member->name, member->size);
-    free(packed);
-    return status;
 }
 
 enum lmq_status

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/build/build_torch.h"
 #include "tests/cli/fault_files.h"
 
 #define DIM 32
@@ -81,6 +82,28 @@ write_weights(const char *path)
     free(file);
 }
 
+/* A tensor in an archive whose pickle is deflated. */
+static void
+write_torch(const char *path)
+{
+    static const struct build_view view = {
+        .storage = "FloatStorage", .key = "0", .n = 1, .n_dims = 1,
+        .dims = {1}, .strides = {1}};
+    struct build_zip zip = {0};
+    struct bytes pickle = {0}, file = {0};
+
+    put(&pickle, "\x80\x02}", 3);
+    pickle_text(&pickle, "w");
+    pickle_tensor(&pickle, &view);
+    put_text(&pickle, "s.");
+    zip_add_deflated(&zip, "a/data.pkl", pickle.at, pickle.n);
+    zip_add(&zip, "a/data/0", "\0\0\200?", 4);
+    zip_end(&zip, &file);
+    fault_save(path, file.at, file.n);
+    bytes_free(&pickle);
+    bytes_free(&file);
+}
+
 void
 fault_write_model(void)
 {
@@ -117,6 +140,7 @@ fault_write_model(void)
     fault_save("model/tokenizer.json", tokenizer, (size_t)n);
     fault_save("model/README.md", card, sizeof(card) - 1);
     write_weights("model/model.safetensors");
+    write_torch("m.pt");
     fault_save("text", "the cat and the hen sat by the old barn door all day",
                52);
     fault_save("documents", "the cat and the hen\n\nsat by the old door", 40);

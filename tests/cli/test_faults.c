@@ -135,6 +135,8 @@ static const struct command {
     {"convert-digests", "convert -q -f --digests model w/out", NULL, "out",
      TEXT, false},
     {"inspect", "inspect --json --tensors model", NULL, NULL, DOCUMENT, false},
+    {"inspect-torch", "inspect --json --tensors m.pt", NULL, NULL, DOCUMENT,
+     false},
     {"inspect-lmq", "inspect --yaml m.lmq", NULL, NULL, DOCUMENT, false},
     {"verify", "verify m.lmq", NULL, NULL, TEXT, false},
     {"verify-json", "verify --json m.lmq", NULL, NULL, DOCUMENT, false},
