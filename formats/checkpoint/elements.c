@@ -455,6 +455,7 @@ map_elements(const struct lmq_tensor *tensor, uint64_t first, float *values,
     return LMQ_OK;
 }
 
+/* `plus` is what Gemma's norms lack: they are stored less one. */
 static enum lmq_status
 read_view(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
           uint64_t first, size_t n, float *values, struct lmq_scratch *scratch,
@@ -562,8 +563,7 @@ read_joined(struct lmq_checkpoint *checkpoint,
     return status;
 }
 
-/* All elements that anything is computed from come through here. `plus` is
- * what Gemma's norms lack: they are stored less one. */
+/* All elements that anything is computed from come through here. */
 enum lmq_status
 lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
                     const struct lmq_tensor *tensor, uint64_t first, size_t n,
@@ -611,7 +611,7 @@ shuffle_integers(const struct lmq_tensor *tensor, size_t n, int8_t *q,
 }
 
 /* Rows may stand in another order, but not as columns: groups go along stored
- * rows (settle_integers() in normalise.c). */
+ * rows (lmq_tensor_settle_integers()). */
 enum lmq_status
 lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
                              const struct lmq_tensor *tensor, uint64_t row,
