@@ -82,38 +82,39 @@ lmq_dtype_round(enum lmq_dtype type, float value)
 
 /* ---- Converters: one per type, n elements ---- */
 
-static void
-from_f32(const unsigned char *bytes, float *values, size_t n)
+static double
+load_f64(const unsigned char *p)
 {
-    for (size_t i = 0; i < n; i++)
-        values[i] = lmq_load_f32le(bytes + 4 * i);
+    uint64_t bits = lmq_load_u64le(p);
+    double wide;
+
+    memcpy(&wide, &bits, sizeof(wide));
+    return wide;
 }
 
-static void
-from_f16(const unsigned char *bytes, float *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        values[i] = lmq_f16_to_f32(lmq_load_u16le(bytes + 2 * i));
-}
-
-static void
-from_bf16(const unsigned char *bytes, float *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        values[i] =
-            lmq_f32_of_bits((uint32_t)lmq_load_u16le(bytes + 2 * i) << 16);
-}
-
-static void
-from_f64(const unsigned char *bytes, float *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint64_t bits = lmq_load_u64le(bytes + 8 * i);
-        double wide;
-        memcpy(&wide, &bits, sizeof(wide));
-        values[i] = (float)wide;
+#define CONVERTER(name, step, expression)                                     \
+    static void name(const unsigned char *bytes, float *values, size_t n)     \
+    {                                                                         \
+        for (size_t i = 0; i < n; i++) {                                      \
+            const unsigned char *p = bytes + (step) * i;                      \
+            values[i] = (float)(expression);                                  \
+        }                                                                     \
     }
-}
+
+CONVERTER(from_f32, 4, lmq_load_f32le(p))
+CONVERTER(from_f16, 2, lmq_f16_to_f32(lmq_load_u16le(p)))
+CONVERTER(from_bf16, 2, lmq_f32_of_bits((uint32_t)lmq_load_u16le(p) << 16))
+CONVERTER(from_f64, 8, load_f64(p))
+/* E5M2 is the upper byte of a half. */
+CONVERTER(from_f8_e5m2, 1, lmq_f16_to_f32((uint16_t)(*p << 8)))
+CONVERTER(from_i8, 1, (int8_t)*p)
+CONVERTER(from_u8, 1, *p)
+CONVERTER(from_i16, 2, (int16_t)lmq_load_u16le(p))
+CONVERTER(from_u16, 2, lmq_load_u16le(p))
+CONVERTER(from_i32, 4, lmq_load_i32le(p))
+CONVERTER(from_u32, 4, lmq_load_u32le(p))
+CONVERTER(from_i64, 8, (int64_t)lmq_load_u64le(p))
+CONVERTER(from_u64, 8, lmq_load_u64le(p))
 
 /* E4M3 has no infinity; its only NaN is all ones. */
 static void
@@ -128,14 +129,6 @@ from_f8_e4m3(const unsigned char *bytes, float *values, size_t n)
     }
 }
 
-/* E5M2 is the upper byte of a half. */
-static void
-from_f8_e5m2(const unsigned char *bytes, float *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        values[i] = lmq_f16_to_f32((uint16_t)(bytes[i] << 8));
-}
-
 /* E8M0 is nothing but an exponent; the lowest is subnormal here. */
 static void
 from_f8_e8m0(const unsigned char *bytes, float *values, size_t n)
@@ -146,24 +139,6 @@ from_f8_e8m0(const unsigned char *bytes, float *values, size_t n)
                                                        : (uint32_t)bytes[i]
                                                              << 23);
 }
-
-#define INTEGER_CONVERTER(name, step, expression)                             \
-    static void name(const unsigned char *bytes, float *values, size_t n)     \
-    {                                                                         \
-        for (size_t i = 0; i < n; i++) {                                      \
-            const unsigned char *p = bytes + (step) * i;                      \
-            values[i] = (float)(expression);                                  \
-        }                                                                     \
-    }
-
-INTEGER_CONVERTER(from_i8, 1, (int8_t)*p)
-INTEGER_CONVERTER(from_u8, 1, *p)
-INTEGER_CONVERTER(from_i16, 2, (int16_t)lmq_load_u16le(p))
-INTEGER_CONVERTER(from_u16, 2, lmq_load_u16le(p))
-INTEGER_CONVERTER(from_i32, 4, lmq_load_i32le(p))
-INTEGER_CONVERTER(from_u32, 4, lmq_load_u32le(p))
-INTEGER_CONVERTER(from_i64, 8, (int64_t)lmq_load_u64le(p))
-INTEGER_CONVERTER(from_u64, 8, lmq_load_u64le(p))
 
 /* ---- The table ---- */
 
