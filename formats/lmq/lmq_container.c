@@ -23,8 +23,6 @@
 #include "formats/lmq/lmq_describe.h"
 #include "formats/lmq/lmq_digests.h"
 
-#define CHUNK ((size_t)1 << 20)
-
 /* ---- Sections ---- */
 
 static enum lmq_status
@@ -365,18 +363,9 @@ verify_extent(struct lmq_input *input, const struct lmq_extent *extent,
               const struct lmq_record *record, struct lmq_error *err)
 {
     uint32_t crc = 0;
-    enum lmq_status status = LMQ_OK;
-    unsigned char *bytes = malloc(CHUNK);
+    enum lmq_status status =
+        lmq_input_crc(input, extent->offset, extent->size, &crc, err);
 
-    if (bytes == NULL)
-        return lmq_fail_nomem(err);
-    for (uint64_t at = 0; at < extent->size && status == LMQ_OK; at += CHUNK) {
-        size_t n = (size_t)lmq_u64_min(CHUNK, extent->size - at);
-        status = lmq_input_read(input, extent->offset + at, bytes, n, err);
-        if (status == LMQ_OK)
-            crc = lmq_crc32(crc, bytes, n);
-    }
-    free(bytes);
     if (status != LMQ_OK || crc == extent->crc)
         return status;
     lmq_fail(err, LMQ_ERR_FORMAT, extent->offset,
