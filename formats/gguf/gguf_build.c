@@ -51,7 +51,12 @@ static void
 put_key(struct lmq_gguf_builder *builder, const char *key,
         enum lmq_gguf_type type)
 {
-    lmq_gguf_add_text(builder, key, strlen(key));
+    const char *prefix = key[0] == '.' ? builder->prefix : "";
+    size_t n = strlen(prefix), size = strlen(key);
+
+    lmq_gguf_add_u64(builder, n + size);
+    lmq_buffer_append(&builder->out, prefix, n);
+    lmq_buffer_append(&builder->out, key, size);
     lmq_gguf_add_u32(builder, type);
     builder->n_values++;
 }

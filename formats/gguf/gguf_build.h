@@ -13,10 +13,10 @@
 #include "base/text/buffer.h"
 #include "formats/gguf/gguf_values.h"
 
-
 /* Zero it to begin. */
 struct lmq_gguf_builder {
     struct lmq_buffer out;
+    const char *prefix; /* stands before keys that begin with a point */
     uint64_t n_values;
 };
 

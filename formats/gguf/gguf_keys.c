@@ -539,6 +539,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     const struct lmq_hparams written = as_written(family, hparams);
     char name[LMQ_GGUF_MAX_NAME];
 
+    builder->prefix = family->gguf.name;
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         const struct key *key = &keys[i];
         const struct lmq_field *field = lmq_field_at(key->field);
@@ -547,7 +548,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         if (!belongs(key->families, family) ||
             is_written_apart(family, key->field))
             continue;
-        snprintf(name, sizeof(name), "%s.%s", family->gguf.name, key->name);
+        snprintf(name, sizeof(name), ".%s", key->name);
         if ((key->flags & INVERSE) != 0 && number > 0)
             number = 1 / number;
         if (!(number > 0) && !is_needed)
@@ -558,37 +559,34 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
             lmq_gguf_put_f32(builder, name, number);
     }
     if (family->gguf.keys & LMQ_GGUF_LATENT)
-        lmq_gguf_write_heads(builder, family->gguf.name, hparams);
+        lmq_gguf_write_heads(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_KINDS)
-        lmq_gguf_write_kinds(builder, family->gguf.name, hparams);
+        lmq_gguf_write_kinds(builder, hparams);
     else if (family->gguf.keys &
              (LMQ_GGUF_LOCAL | LMQ_GGUF_CHUNK | LMQ_GGUF_LISTS))
         lmq_gguf_write_window(builder, family, hparams);
-    if (family->gguf.keys & LMQ_GGUF_EITHER_EPS) {
-        snprintf(name, sizeof(name), "%s.attention.layer_norm_%sepsilon",
-                 family->gguf.name,
-                 hparams->norm == LMQ_NORM_RMS ? "rms_" : "");
-        lmq_gguf_put_f32(builder, name, hparams->norm_eps);
-    }
+    if (family->gguf.keys & LMQ_GGUF_EITHER_EPS)
+        lmq_gguf_put_f32(builder,
+                         hparams->norm == LMQ_NORM_RMS
+                             ? ".attention.layer_norm_rms_epsilon"
+                             : ".attention.layer_norm_epsilon",
+                         hparams->norm_eps);
     if ((family->gguf.keys & (LMQ_GGUF_ROUTER | LMQ_GGUF_STEP)) != 0 &&
         hparams->n_experts > 0)
         lmq_gguf_write_dense_layers(builder, family, hparams);
     if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 && hparams->n_experts > 0)
-        lmq_gguf_write_router(builder, family->gguf.name, hparams);
+        lmq_gguf_write_router(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_ROPE)
         lmq_gguf_write_rope(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_DELTA)
-        lmq_gguf_write_delta(builder, family->gguf.name, hparams);
+        lmq_gguf_write_delta(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_BY_LAYER)
         lmq_gguf_write_recurrent(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_SECTIONS)
-        lmq_gguf_write_sections(builder, family->gguf.name, hparams);
+        lmq_gguf_write_sections(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_ALIBI)
-        lmq_gguf_write_alibi(builder, family->gguf.name, hparams);
-    if (family->gguf.keys & LMQ_GGUF_PARALLEL) {
-        snprintf(name, sizeof(name), "%s.use_parallel_residual",
-                 family->gguf.name);
-        lmq_gguf_put_bool(builder, name,
+        lmq_gguf_write_alibi(builder, hparams);
+    if (family->gguf.keys & LMQ_GGUF_PARALLEL)
+        lmq_gguf_put_bool(builder, ".use_parallel_residual",
                           hparams->residual != LMQ_RESIDUAL_SEQUENTIAL);
-    }
 }

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/error.h"
 #include "formats/gguf/gguf_reader.h"
@@ -122,26 +121,13 @@ lmq_gguf_read_kinds(struct lmq_gguf_reader *r)
 /* ---- Writing ---- */
 
 static void
-put_by_layer(struct lmq_gguf_builder *builder, const char *prefix,
-             const char *name, const struct lmq_hparams *h,
+put_by_layer(struct lmq_gguf_builder *builder, const char *key,
+             const struct lmq_hparams *h,
              uint32_t (*of_layer)(const struct lmq_hparams *h, size_t layer))
 {
-    char key[LMQ_GGUF_MAX_NAME];
-
-    snprintf(key, sizeof(key), "%s.%s", prefix, name);
     lmq_gguf_put_array(builder, key, LMQ_GGUF_U32, h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
         lmq_gguf_add_u32(builder, of_layer(h, i));
-}
-
-static void
-put_count(struct lmq_gguf_builder *builder, const char *prefix,
-          const char *name, uint32_t value)
-{
-    char key[LMQ_GGUF_MAX_NAME];
-
-    snprintf(key, sizeof(key), "%s.%s", prefix, name);
-    lmq_gguf_put_u32(builder, key, value);
 }
 
 static uint32_t
@@ -157,22 +143,21 @@ hidden_of(const struct lmq_hparams *h, size_t layer)
 }
 
 void
-lmq_gguf_write_kinds(struct lmq_gguf_builder *builder, const char *prefix,
+lmq_gguf_write_kinds(struct lmq_gguf_builder *builder,
                      const struct lmq_hparams *h)
 {
     uint32_t full = h->full_head_dim > 0 ? h->full_head_dim : h->head_dim;
-    char key[LMQ_GGUF_MAX_NAME];
 
-    put_by_layer(builder, prefix, "attention.head_count_kv", h, kv_heads_of);
-    put_by_layer(builder, prefix, "feed_forward_length", h, hidden_of);
-    put_count(builder, prefix, "attention.key_length", full);
-    put_count(builder, prefix, "attention.value_length", full);
-    put_count(builder, prefix, "attention.key_length_swa", h->head_dim);
-    put_count(builder, prefix, "attention.value_length_swa", h->head_dim);
-    put_count(builder, prefix, "rope.dimension_count", full);
-    put_count(builder, prefix, "rope.dimension_count_swa", h->head_dim);
-    snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", prefix);
-    lmq_gguf_put_array(builder, key, LMQ_GGUF_BOOL, h->n_layers);
+    put_by_layer(builder, ".attention.head_count_kv", h, kv_heads_of);
+    put_by_layer(builder, ".feed_forward_length", h, hidden_of);
+    lmq_gguf_put_u32(builder, ".attention.key_length", full);
+    lmq_gguf_put_u32(builder, ".attention.value_length", full);
+    lmq_gguf_put_u32(builder, ".attention.key_length_swa", h->head_dim);
+    lmq_gguf_put_u32(builder, ".attention.value_length_swa", h->head_dim);
+    lmq_gguf_put_u32(builder, ".rope.dimension_count", full);
+    lmq_gguf_put_u32(builder, ".rope.dimension_count_swa", h->head_dim);
+    lmq_gguf_put_array(builder, ".attention.sliding_window_pattern",
+                       LMQ_GGUF_BOOL, h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
         lmq_gguf_add_bool(builder, has_window(h, i));
 }

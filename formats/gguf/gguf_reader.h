@@ -57,9 +57,8 @@ enum lmq_status lmq_gguf_read_alibi(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_experts(struct lmq_gguf_reader *r);
 
 void lmq_gguf_write_heads(struct lmq_gguf_builder *builder,
-                          const char *prefix, const struct lmq_hparams *h);
-void lmq_gguf_write_marks(struct lmq_gguf_builder *builder,
-                          const char *prefix, const char *name,
+                          const struct lmq_hparams *h);
+void lmq_gguf_write_marks(struct lmq_gguf_builder *builder, const char *key,
                           const struct lmq_hparams *h,
                           enum lmq_layer_kind kind, bool marked_by);
 void lmq_gguf_write_window(struct lmq_gguf_builder *builder,
@@ -69,27 +68,27 @@ void lmq_gguf_write_dense_layers(struct lmq_gguf_builder *builder,
                                  const struct lmq_family *family,
                                  const struct lmq_hparams *h);
 void lmq_gguf_write_alibi(struct lmq_gguf_builder *builder,
-                          const char *prefix, const struct lmq_hparams *h);
+                          const struct lmq_hparams *h);
 void lmq_gguf_write_router(struct lmq_gguf_builder *builder,
-                           const char *prefix, const struct lmq_hparams *h);
+                           const struct lmq_hparams *h);
 
 /* ---- gguf_recurrent.c: likewise ---- */
 
 enum lmq_status lmq_gguf_read_delta(struct lmq_gguf_reader *r);
 void lmq_gguf_write_delta(struct lmq_gguf_builder *builder,
-                          const char *prefix, const struct lmq_hparams *h);
+                          const struct lmq_hparams *h);
 /* Before heads: layers without keys, and what is half a layer. */
 enum lmq_status lmq_gguf_read_recurrent(struct lmq_gguf_reader *r);
 void lmq_gguf_write_recurrent(struct lmq_gguf_builder *builder,
                               const struct lmq_family *family,
                               const struct lmq_hparams *h);
 void lmq_gguf_write_sections(struct lmq_gguf_builder *builder,
-                             const char *prefix, const struct lmq_hparams *h);
+                             const struct lmq_hparams *h);
 /* ---- gguf_kinds.c: after windows ---- */
 
 enum lmq_status lmq_gguf_read_kinds(struct lmq_gguf_reader *r);
 void lmq_gguf_write_kinds(struct lmq_gguf_builder *builder,
-                          const char *prefix, const struct lmq_hparams *h);
+                          const struct lmq_hparams *h);
 
 /* ---- gguf_rope.c ---- */
 

@@ -7,7 +7,6 @@
 #include "formats/gguf/gguf_special.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/error.h"
 #include "formats/gguf/gguf_reader.h"
@@ -17,15 +16,15 @@
 
 /* ---- Which layers ---- */
 
-static const char listed[] = "attention.recurrent_layers";
+static const char listed[] = ".attention.recurrent_layers";
 
 static enum lmq_status
 read_layers(struct lmq_gguf_reader *r)
 {
     uint32_t interval = INTERVAL;
 
-    if (lmq_gguf_find(r->meta, lmq_gguf_key_of(r, listed)) != NULL)
-        return lmq_gguf_read_marks(r, listed, LMQ_LAYER_DELTA, true);
+    if (lmq_gguf_find(r->meta, lmq_gguf_key_of(r, listed + 1)) != NULL)
+        return lmq_gguf_read_marks(r, listed + 1, LMQ_LAYER_DELTA, true);
     enum lmq_status status =
         lmq_gguf_read_count(r, "full_attention_interval", &interval);
     if (status == LMQ_OK && interval == 0)
@@ -38,12 +37,11 @@ read_layers(struct lmq_gguf_reader *r)
 
 /* Readers before there was a list know the interval. */
 void
-lmq_gguf_write_delta(struct lmq_gguf_builder *builder, const char *prefix,
+lmq_gguf_write_delta(struct lmq_gguf_builder *builder,
                      const struct lmq_hparams *h)
 {
     uint32_t interval = 1;
     bool is_regular = true;
-    char key[LMQ_GGUF_MAX_NAME];
 
     while (interval <= h->n_layers &&
            lmq_layer_is(h, interval - 1, LMQ_LAYER_DELTA))
@@ -51,11 +49,9 @@ lmq_gguf_write_delta(struct lmq_gguf_builder *builder, const char *prefix,
     for (uint32_t i = 0; i < h->n_layers; i++)
         is_regular &= lmq_layer_is(h, i, LMQ_LAYER_DELTA) ==
                       ((i + 1) % interval != 0);
-    if (is_regular) {
-        snprintf(key, sizeof(key), "%s.full_attention_interval", prefix);
-        lmq_gguf_put_u32(builder, key, interval);
-    }
-    lmq_gguf_write_marks(builder, prefix, listed, h, LMQ_LAYER_DELTA, true);
+    if (is_regular)
+        lmq_gguf_put_u32(builder, ".full_attention_interval", interval);
+    lmq_gguf_write_marks(builder, listed, h, LMQ_LAYER_DELTA, true);
 }
 
 /* ---- Sizes ---- */
@@ -86,14 +82,12 @@ lmq_gguf_read_delta(struct lmq_gguf_reader *r)
 /* Those of text, images' rows and columns take turns, and each has every third
  * angle: together all of them. */
 void
-lmq_gguf_write_sections(struct lmq_gguf_builder *builder, const char *prefix,
+lmq_gguf_write_sections(struct lmq_gguf_builder *builder,
                         const struct lmq_hparams *h)
 {
     uint32_t n = lmq_hparams_rotary_dim(h) / 2;
-    char key[LMQ_GGUF_MAX_NAME];
 
-    snprintf(key, sizeof(key), "%s.rope.dimension_sections", prefix);
-    lmq_gguf_put_array(builder, key, LMQ_GGUF_I32, 4);
+    lmq_gguf_put_array(builder, ".rope.dimension_sections", LMQ_GGUF_I32, 4);
     for (uint32_t i = 0; i < 3; i++)
         lmq_gguf_add_u32(builder, (n + 2 - i) / 3);
     lmq_gguf_add_u32(builder, 0);
@@ -210,18 +204,15 @@ lmq_gguf_write_recurrent(struct lmq_gguf_builder *builder,
                          const struct lmq_family *family,
                          const struct lmq_hparams *h)
 {
-    const char *prefix = family->gguf.name;
-    char key[LMQ_GGUF_MAX_NAME];
-
-    snprintf(key, sizeof(key), "%s.attention.head_count_kv", prefix);
-    lmq_gguf_put_array(builder, key, LMQ_GGUF_U32, h->n_layers);
+    lmq_gguf_put_array(builder, ".attention.head_count_kv", LMQ_GGUF_U32,
+                       h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
         lmq_gguf_add_u32(builder,
                          lmq_layer_has_keys(h, i) ? h->n_kv_heads : 0);
     if ((family->gguf.keys & LMQ_GGUF_HALVES) == 0)
         return;
-    snprintf(key, sizeof(key), "%s.feed_forward_length", prefix);
-    lmq_gguf_put_array(builder, key, LMQ_GGUF_U32, h->n_layers);
+    lmq_gguf_put_array(builder, ".feed_forward_length", LMQ_GGUF_U32,
+                       h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
         lmq_gguf_add_u32(builder, !lmq_layer_has_feed(h, i) ? 0
                                   : h->n_experts > 0        ? h->expert_dim

@@ -165,22 +165,11 @@ lmq_gguf_read_rope(struct lmq_gguf_reader *r)
 
 /* ---- Writing ---- */
 
-static void
-put_rope_number(struct lmq_gguf_builder *builder, const char *prefix,
-                const char *name, double value)
-{
-    char key[LMQ_GGUF_MAX_NAME];
-
-    snprintf(key, sizeof(key), "%s.rope.scaling.%s", prefix, name);
-    lmq_gguf_put_f32(builder, key, value);
-}
-
 /* What read_yarn() makes of it must be the description again. */
 static void
 write_yarn(struct lmq_gguf_builder *builder,
            const struct lmq_family *family, const struct lmq_hparams *h)
 {
-    const char *prefix = family->gguf.name;
     double stretch = log(h->rope_factor);
     double gain = h->rope_attention_factor /
                   lmq_rope_yarn_gain(h->rope_factor, 1);
@@ -189,16 +178,18 @@ write_yarn(struct lmq_gguf_builder *builder,
         double scale = h->attn_scale > 0
                            ? sqrt(h->attn_scale * sqrt((double)h->head_dim))
                            : 1;
-        put_rope_number(builder, prefix, "yarn_log_multiplier",
-                        stretch > 0 ? (scale - 1) / stretch : 0);
+        lmq_gguf_put_f32(builder, ".rope.scaling.yarn_log_multiplier",
+                         stretch > 0 ? (scale - 1) / stretch : 0);
     } else if (fabs(gain - 1) > 1e-6) {
-        put_rope_number(builder, prefix, "attn_factor", gain);
+        lmq_gguf_put_f32(builder, ".rope.scaling.attn_factor", gain);
     }
     /* 32 and 1 are what readers take where there is no key. */
     if (h->rope_beta_fast < 32 || h->rope_beta_fast > 32)
-        put_rope_number(builder, prefix, "yarn_beta_fast", h->rope_beta_fast);
+        lmq_gguf_put_f32(builder, ".rope.scaling.yarn_beta_fast",
+                         h->rope_beta_fast);
     if (h->rope_beta_slow < 1 || h->rope_beta_slow > 1)
-        put_rope_number(builder, prefix, "yarn_beta_slow", h->rope_beta_slow);
+        lmq_gguf_put_f32(builder, ".rope.scaling.yarn_beta_slow",
+                         h->rope_beta_slow);
 }
 
 /* Whether there are keys, and none of them turns. */
@@ -228,31 +219,24 @@ lmq_gguf_write_rope(struct lmq_gguf_builder *builder,
         [LMQ_ROPE_YARN] = "yarn",
         [LMQ_ROPE_LONGROPE] = "longrope",
     };
-    const char *prefix = family->gguf.name, *type = types[h->rope_scaling];
-    char key[LMQ_GGUF_MAX_NAME];
+    const char *type = types[h->rope_scaling];
 
-    if (type != NULL) {
-        snprintf(key, sizeof(key), "%s.rope.scaling.type", prefix);
-        lmq_gguf_put_text(builder, key, type, strlen(type));
-    }
+    if (type != NULL)
+        lmq_gguf_put_text(builder, ".rope.scaling.type", type, strlen(type));
     if (h->rope_scaling == LMQ_ROPE_LINEAR || h->rope_scaling == LMQ_ROPE_YARN)
-        put_rope_number(builder, prefix, "factor", h->rope_factor);
+        lmq_gguf_put_f32(builder, ".rope.scaling.factor", h->rope_factor);
     if (h->rope_scaling == LMQ_ROPE_YARN ||
-        h->rope_scaling == LMQ_ROPE_LONGROPE) {
-        snprintf(key, sizeof(key), "%s.rope.scaling.original_context_length",
-                 prefix);
-        lmq_gguf_put_u32(builder, key, h->rope_context);
-    }
+        h->rope_scaling == LMQ_ROPE_LONGROPE)
+        lmq_gguf_put_u32(builder, ".rope.scaling.original_context_length",
+                         h->rope_context);
     if (family->gguf.may_stand_still && !family->gguf.lacks_still &&
-        is_still(h)) {
-        snprintf(key, sizeof(key), "%s.rope.scaling.finetuned", prefix);
-        lmq_gguf_put_bool(builder, key, false);
-    }
+        is_still(h))
+        lmq_gguf_put_bool(builder, ".rope.scaling.finetuned", false);
     if (h->rope_scaling == LMQ_ROPE_YARN)
         write_yarn(builder, family, h);
     else if (h->rope_scaling == LMQ_ROPE_LONGROPE)
-        put_rope_number(builder, prefix, "attn_factor",
-                        h->rope_attention_factor);
+        lmq_gguf_put_f32(builder, ".rope.scaling.attn_factor",
+                         h->rope_attention_factor);
     else if ((family->gguf.keys & LMQ_GGUF_LATENT) != 0)
-        put_rope_number(builder, prefix, "yarn_log_multiplier", 0);
+        lmq_gguf_put_f32(builder, ".rope.scaling.yarn_log_multiplier", 0);
 }

@@ -9,7 +9,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -92,15 +91,12 @@ lmq_gguf_read_heads(struct lmq_gguf_reader *r)
 }
 
 void
-lmq_gguf_write_heads(struct lmq_gguf_builder *builder, const char *prefix,
+lmq_gguf_write_heads(struct lmq_gguf_builder *builder,
                      const struct lmq_hparams *h)
 {
-    char key[LMQ_GGUF_MAX_NAME];
-
-    snprintf(key, sizeof(key), "%s.attention.key_length_mla", prefix);
-    lmq_gguf_put_u32(builder, key, h->head_dim);
-    snprintf(key, sizeof(key), "%s.attention.value_length_mla", prefix);
-    lmq_gguf_put_u32(builder, key, lmq_hparams_value_dim(h));
+    lmq_gguf_put_u32(builder, ".attention.key_length_mla", h->head_dim);
+    lmq_gguf_put_u32(builder, ".attention.value_length_mla",
+                     lmq_hparams_value_dim(h));
 }
 
 /* ---- Windows ---- */
@@ -168,13 +164,10 @@ lmq_gguf_read_window(struct lmq_gguf_reader *r)
 }
 
 void
-lmq_gguf_write_marks(struct lmq_gguf_builder *builder, const char *prefix,
-                     const char *name, const struct lmq_hparams *h,
-                     enum lmq_layer_kind kind, bool marked_by)
+lmq_gguf_write_marks(struct lmq_gguf_builder *builder, const char *key,
+                     const struct lmq_hparams *h, enum lmq_layer_kind kind,
+                     bool marked_by)
 {
-    char key[LMQ_GGUF_MAX_NAME];
-
-    snprintf(key, sizeof(key), "%s.%s", prefix, name);
     lmq_gguf_put_array(builder, key, LMQ_GGUF_BOOL, h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
         lmq_gguf_add_bool(builder, lmq_layer_is(h, i, kind) == marked_by);
@@ -188,23 +181,18 @@ lmq_gguf_write_window(struct lmq_gguf_builder *builder,
                       const struct lmq_hparams *h)
 {
     uint32_t period = 1;
-    char key[LMQ_GGUF_MAX_NAME];
 
     if ((family->gguf.keys & LMQ_GGUF_CHUNK) != 0) {
-        snprintf(key, sizeof(key), "%s.attention.sliding_window",
-                 family->gguf.name);
         if (h->attention_chunk == 0)
-            lmq_gguf_put_u32(builder, key, 0);
+            lmq_gguf_put_u32(builder, ".attention.sliding_window", 0);
         return;
     }
     if ((family->gguf.keys & LMQ_GGUF_LISTS) != 0) {
-        lmq_gguf_write_marks(builder, family->gguf.name,
-                             "attention.sliding_window_pattern", h,
+        lmq_gguf_write_marks(builder, ".attention.sliding_window_pattern", h,
                              LMQ_LAYER_FULL, false);
         if (family->gguf.has_turns)
-            lmq_gguf_write_marks(builder, family->gguf.name,
-                                 "attention.rope_pattern", h, LMQ_LAYER_NOPE,
-                                 false);
+            lmq_gguf_write_marks(builder, ".attention.rope_pattern", h,
+                                 LMQ_LAYER_NOPE, false);
         return;
     }
     while (period <= h->n_layers &&
@@ -213,9 +201,7 @@ lmq_gguf_write_window(struct lmq_gguf_builder *builder,
     if (h->sliding_window == 0 || period > h->n_layers ||
         period == family->window_period)
         return;
-    snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern",
-             family->gguf.name);
-    lmq_gguf_put_u32(builder, key, period);
+    lmq_gguf_put_u32(builder, ".attention.sliding_window_pattern", period);
 }
 
 /* ---- ALiBi ---- */
@@ -239,13 +225,10 @@ lmq_gguf_read_alibi(struct lmq_gguf_reader *r)
 }
 
 void
-lmq_gguf_write_alibi(struct lmq_gguf_builder *builder, const char *prefix,
+lmq_gguf_write_alibi(struct lmq_gguf_builder *builder,
                      const struct lmq_hparams *h)
 {
-    char key[LMQ_GGUF_MAX_NAME];
-
-    snprintf(key, sizeof(key), "%s.attention.max_alibi_bias", prefix);
-    lmq_gguf_put_f32(builder, key,
+    lmq_gguf_put_f32(builder, ".attention.max_alibi_bias",
                      h->positions == LMQ_POSITIONS_ALIBI ? ALIBI_BIAS : 0);
 }
 
@@ -316,7 +299,6 @@ lmq_gguf_write_dense_layers(struct lmq_gguf_builder *builder,
                             const struct lmq_hparams *h)
 {
     uint32_t first = 0, second = 0, step = 1;
-    char key[LMQ_GGUF_MAX_NAME];
 
     while (first < h->n_layers && !lmq_layer_has_experts(h, first))
         first++;
@@ -325,19 +307,15 @@ lmq_gguf_write_dense_layers(struct lmq_gguf_builder *builder,
             break;
     if ((family->gguf.keys & LMQ_GGUF_STEP) != 0) {
         step = second < h->n_layers ? second - first : first + 1;
-        snprintf(key, sizeof(key), "%s.interleave_moe_layer_step",
-                 family->gguf.name);
-        lmq_gguf_put_u32(builder, key, step);
+        lmq_gguf_put_u32(builder, ".interleave_moe_layer_step", step);
     }
     if (first < step && (family->gguf.keys & LMQ_GGUF_STEP) != 0)
         first = 0;
-    snprintf(key, sizeof(key), "%s.leading_dense_block_count",
-             family->gguf.name);
-    lmq_gguf_put_u32(builder, key, first);
+    lmq_gguf_put_u32(builder, ".leading_dense_block_count", first);
 }
 
 void
-lmq_gguf_write_router(struct lmq_gguf_builder *builder, const char *prefix,
+lmq_gguf_write_router(struct lmq_gguf_builder *builder,
                       const struct lmq_hparams *h)
 {
     static const uint32_t gatings[LMQ_ROUTER_COUNT] = {
@@ -345,15 +323,11 @@ lmq_gguf_write_router(struct lmq_gguf_builder *builder, const char *prefix,
         [LMQ_ROUTER_SOFTMAX_CHOSEN] = GATING_CHOSEN,
         [LMQ_ROUTER_SIGMOID] = GATING_SIGMOID,
     };
-    char key[LMQ_GGUF_MAX_NAME];
 
-    snprintf(key, sizeof(key), "%s.expert_shared_count", prefix);
-    lmq_gguf_put_u32(builder, key,
+    lmq_gguf_put_u32(builder, ".expert_shared_count",
                      h->expert_dim == 0 ? 0 : h->shared_dim / h->expert_dim);
-    snprintf(key, sizeof(key), "%s.expert_weights_norm", prefix);
-    lmq_gguf_put_bool(builder, key, h->router_renormalises);
-    snprintf(key, sizeof(key), "%s.expert_gating_func", prefix);
-    lmq_gguf_put_u32(builder, key, gatings[h->router]);
+    lmq_gguf_put_bool(builder, ".expert_weights_norm", h->router_renormalises);
+    lmq_gguf_put_u32(builder, ".expert_gating_func", gatings[h->router]);
 }
 
 enum lmq_status
