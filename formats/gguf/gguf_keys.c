@@ -369,6 +369,33 @@ read_switches(struct lmq_gguf_reader *r)
     return status;
 }
 
+static enum lmq_status
+check_layers(struct lmq_gguf_reader *r)
+{
+    return r->h->n_layers <= LMQ_MAX_LAYERS
+               ? LMQ_OK
+               : lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                          "GGUF: %u layers, at most %d are possible",
+                          r->h->n_layers, LMQ_MAX_LAYERS);
+}
+
+/* After the plain keys, in this order. */
+static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
+    check_layers,
+    read_norm,
+    lmq_gguf_read_further_layers,
+    lmq_gguf_read_recurrent,
+    lmq_gguf_read_heads,
+    lmq_gguf_read_window,
+    lmq_gguf_read_kinds,
+    lmq_gguf_read_alibi,
+    lmq_gguf_read_delta,
+    lmq_gguf_read_experts,
+    lmq_gguf_read_rope,
+    lmq_gguf_read_indexer,
+    read_switches,
+};
+
 /* A negative one, or all bits set, is none. */
 static enum lmq_status
 read_id(const struct lmq_gguf_meta *meta, const char *key, int32_t *id)
@@ -443,39 +470,14 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
         return LMQ_OK;
     }
     struct lmq_gguf_reader r = {.meta = meta, .family = *family,
-                       .evidence = evidence, .h = h, .err = err};
+                                .evidence = evidence, .h = h,
+                                .source = &checkpoint->source, .err = err};
     take_family(*family, evidence, h);
     for (size_t i = 0; i < COUNT_OF(keys) && status == LMQ_OK; i++)
         if (belongs(keys[i].families, *family))
             status = read_plain(&r, &keys[i]);
-    if (status == LMQ_OK && h->n_layers > LMQ_MAX_LAYERS)
-        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                          "GGUF: %u layers, at most %d are possible",
-                          h->n_layers, LMQ_MAX_LAYERS);
-    if (status == LMQ_OK)
-        status = read_norm(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_further_layers(&r, &checkpoint->source);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_recurrent(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_heads(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_window(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_kinds(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_alibi(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_delta(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_experts(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_rope(&r);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_indexer(&r, &checkpoint->source);
-    if (status == LMQ_OK)
-        status = read_switches(&r);
+    for (size_t i = 0; i < COUNT_OF(steps) && status == LMQ_OK; i++)
+        status = steps[i](&r);
     if (status != LMQ_OK)
         return status;
     if ((*family)->gguf.finish != NULL)

@@ -23,6 +23,7 @@ struct lmq_gguf_reader {
     const struct lmq_family *family;
     const struct lmq_gguf_evidence *evidence;
     struct lmq_hparams *h;
+    struct lmq_source *source;
     bool is_uneven; /* layers differ in size */
     char key[LMQ_GGUF_MAX_NAME];
     struct lmq_error *err;
@@ -42,11 +43,9 @@ enum lmq_status lmq_gguf_read_number(struct lmq_gguf_reader *r,
 
 /* ---- gguf_special.c: after the plain keys, in this order ---- */
 
-enum lmq_status lmq_gguf_read_further_layers(struct lmq_gguf_reader *r,
-                                             struct lmq_source *source);
+enum lmq_status lmq_gguf_read_further_layers(struct lmq_gguf_reader *r);
 /* After rotary positions, of which some are scaled by the context. */
-enum lmq_status lmq_gguf_read_indexer(struct lmq_gguf_reader *r,
-                                      struct lmq_source *source);
+enum lmq_status lmq_gguf_read_indexer(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_heads(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_window(struct lmq_gguf_reader *r);
 /* Marks the layers of which a list, if there is one, says `marked_by`. */

@@ -17,8 +17,7 @@
 /* ---- Layers for more tokens at once ---- */
 
 enum lmq_status
-lmq_gguf_read_further_layers(struct lmq_gguf_reader *r,
-                             struct lmq_source *source)
+lmq_gguf_read_further_layers(struct lmq_gguf_reader *r)
 {
     uint32_t n = 0;
     enum lmq_status status = LMQ_OK;
@@ -31,7 +30,7 @@ lmq_gguf_read_further_layers(struct lmq_gguf_reader *r,
                         r->h->n_layers);
     if (status == LMQ_OK)
         r->h->n_layers -= n;
-    source->n_further_layers = n;
+    r->source->n_further_layers = n;
     return status;
 }
 
@@ -39,7 +38,7 @@ lmq_gguf_read_further_layers(struct lmq_gguf_reader *r,
 
 /* The context ends where it would no longer see everything. */
 enum lmq_status
-lmq_gguf_read_indexer(struct lmq_gguf_reader *r, struct lmq_source *source)
+lmq_gguf_read_indexer(struct lmq_gguf_reader *r)
 {
     uint32_t n = 0;
     enum lmq_status status = LMQ_OK;
@@ -50,7 +49,7 @@ lmq_gguf_read_indexer(struct lmq_gguf_reader *r, struct lmq_source *source)
     if (status == LMQ_OK && n == 0)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: '%s' is missing or 0", r->key);
-    source->n_chosen = n;
+    r->source->n_chosen = n;
     r->h->context_end = n;
     if (r->h->context > n)
         r->h->context = n;

@@ -288,25 +288,15 @@ check_experts(const struct lmq_hparams *h, struct lmq_error *err)
 enum lmq_status
 lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
 {
-    enum lmq_status status = check_numbers(hparams, err);
+    static enum lmq_status (*const checks[])(const struct lmq_hparams *h,
+                                             struct lmq_error *err) = {
+        check_numbers, check_heads, check_full_heads, check_borrowing,
+        check_layer_inputs, check_rope, check_halves, check_beside,
+        check_delta, check_experts};
+    enum lmq_status status = LMQ_OK;
 
-    if (status == LMQ_OK)
-        status = check_heads(hparams, err);
-    if (status == LMQ_OK)
-        status = check_full_heads(hparams, err);
-    if (status == LMQ_OK)
-        status = check_borrowing(hparams, err);
-    if (status == LMQ_OK)
-        status = check_layer_inputs(hparams, err);
-    if (status == LMQ_OK)
-        status = check_rope(hparams, err);
-    if (status == LMQ_OK)
-        status = check_halves(hparams, err);
-    if (status == LMQ_OK)
-        status = check_beside(hparams, err);
-    if (status == LMQ_OK)
-        status = check_delta(hparams, err);
-    if (status == LMQ_OK)
-        status = check_experts(hparams, err);
+    for (size_t i = 0;
+         i < sizeof(checks) / sizeof(checks[0]) && status == LMQ_OK; i++)
+        status = checks[i](hparams, err);
     return status;
 }
