@@ -18,15 +18,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text/ends.h"
 #include "formats/checkpoint/name_list.h"
-
-static bool
-ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n > m && strcmp(text + n - m, end) == 0;
-}
 
 static enum lmq_status
 scale_weight(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *scale,
@@ -54,10 +47,10 @@ take(struct lmq_checkpoint *checkpoint, const struct lmq_name_list *list,
 {
     static const char weight_scale[] = ".scale", input[] = ".input_scale";
     const char *name = tensor->stored_name;
-    bool is_input = ends_with(name, input);
+    bool is_input = lmq_ends_with(name, input);
 
     *is_taken = false;
-    if (!is_input && !ends_with(name, weight_scale))
+    if (!is_input && !lmq_ends_with(name, weight_scale))
         return LMQ_OK;
     struct lmq_tensor *weight = lmq_name_list_find(
         checkpoint, list, name,

@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "base/text/ends.h"
 #include "formats/packed/scale_shape.h"
 #include "formats/packed/schemes.h"
 
@@ -328,12 +329,11 @@ enum lmq_status
 lmq_int8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
               struct lmq_error *err)
 {
-    size_t n = strlen(tensor->stored_name), m = strlen(PLAIN);
     struct parts p = {0};
     enum lmq_status status;
 
-    if (tensor->dtype != LMQ_DTYPE_I8 || n <= m ||
-        strcmp(tensor->stored_name + n - m, PLAIN) != 0 ||
+    if (tensor->dtype != LMQ_DTYPE_I8 ||
+        !lmq_ends_with(tensor->stored_name, PLAIN) ||
         lmq_packer_sibling(packer, tensor, PLAIN, ".weight_scale") == NULL ||
         (packer->method != NULL && !is_supported(packer)))
         return LMQ_OK;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text/ends.h"
 #include "formats/packed/scale_shape.h"
 #include "formats/packed/schemes.h"
 
@@ -218,14 +219,9 @@ join(struct lmq_packer *packer, struct fp4 *p, struct lmq_error *err)
 static const struct spelling *
 find_spelling(const struct lmq_tensor *tensor)
 {
-    size_t n = strlen(tensor->stored_name);
-
-    for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
-        size_t m = strlen(spellings[i].codes);
-        if (n > m &&
-            strcmp(tensor->stored_name + n - m, spellings[i].codes) == 0)
+    for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
+        if (lmq_ends_with(tensor->stored_name, spellings[i].codes))
             return &spellings[i];
-    }
     return NULL;
 }
 
@@ -273,10 +269,9 @@ enum lmq_status
 lmq_nvfp4_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
                struct lmq_error *err)
 {
-    size_t n = strlen(tensor->stored_name), m = strlen(SECOND);
     struct lmq_tensor *codes;
 
-    if (n <= m || strcmp(tensor->stored_name + n - m, SECOND) != 0) {
+    if (!lmq_ends_with(tensor->stored_name, SECOND)) {
         lmq_packer_refuse(packer, "fused experts");
         return LMQ_OK;
     }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text/ends.h"
 #include "formats/packed/scale_shape.h"
 #include "formats/packed/schemes.h"
 
@@ -22,12 +23,9 @@
 static bool
 is_fp8(const struct lmq_tensor *tensor)
 {
-    static const char ending[] = "_scale";
-    size_t n = strlen(tensor->stored_name), m = strlen(ending);
-
     return (tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
             tensor->dtype == LMQ_DTYPE_F8_E5M2) &&
-           (n < m || strcmp(tensor->stored_name + n - m, ending) != 0);
+           !lmq_ends_with(tensor->stored_name, "_scale");
 }
 
 static bool
