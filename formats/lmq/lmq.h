@@ -197,6 +197,12 @@ enum lmq_status lmq_directory_load(const unsigned char *bytes, size_t size,
                                    struct lmq_error *err);
 void lmq_records_free(struct lmq_record *records, size_t n);
 
+/* Of the whole tensor: dims are said in full in each piece, first_row and
+ * n_rows tell which rows it has. 0: a shape that is none. */
+uint64_t lmq_record_rows(const struct lmq_record *record);
+/* A scalar is one column, as everywhere. */
+uint64_t lmq_record_columns(const struct lmq_record *record);
+
 /* The number of its encoding in a file. */
 unsigned char lmq_record_encoding(const struct lmq_record *record);
 

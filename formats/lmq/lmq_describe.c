@@ -81,9 +81,7 @@ lmq_describe_stats(json_t **tensor, const struct lmq_record *record,
     if (is_rounded)
         return;
     lmq_put(tensor, "worst_group", lmq_json_size(record->worst_group));
-    /* A number without dimensions is a row of one. */
-    uint64_t n_cols =
-        record->n_dims == 0 ? 1 : record->dims[record->n_dims - 1];
+    uint64_t n_cols = lmq_record_columns(record);
     uint64_t per_row = lmq_u64_ceil_div(n_cols, record->quant.group_size);
     uint64_t start =
         record->worst_group % per_row * record->quant.group_size;

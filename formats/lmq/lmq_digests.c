@@ -40,13 +40,6 @@ is_wide(uint64_t n_cols)
     return n_cols > LEAF_COLS;
 }
 
-/* A scalar is one column, as everywhere. */
-static uint64_t
-columns_of(const struct lmq_record *record)
-{
-    return record->n_dims == 0 ? 1 : record->dims[record->n_dims - 1];
-}
-
 /* As many whole strips as there is room for, at least one. */
 static uint64_t
 chunk_rows(uint64_t n_cols, unsigned chunk_log2)
@@ -63,7 +56,8 @@ uint64_t
 lmq_count_chunks(const struct lmq_record *record, unsigned chunk_log2)
 {
     return lmq_u64_ceil_div(record->n_rows,
-                            chunk_rows(columns_of(record), chunk_log2));
+                            chunk_rows(lmq_record_columns(record),
+                                       chunk_log2));
 }
 
 uint64_t
@@ -275,7 +269,7 @@ lmq_gather_begin(struct lmq_gather *gather, const struct lmq_record *record,
                  unsigned chunk_log2, unsigned char *whole,
                  struct lmq_error *err)
 {
-    uint64_t n_cols = columns_of(record);
+    uint64_t n_cols = lmq_record_columns(record);
     uint64_t across = lmq_u64_ceil_div(n_cols, LEAF_COLS);
 
     free(gather->strip);

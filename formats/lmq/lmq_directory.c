@@ -64,6 +64,25 @@ lmq_record_bytes(const struct lmq_record *record)
 
 /* ---- Storing ---- */
 
+uint64_t
+lmq_record_rows(const struct lmq_record *record)
+{
+    struct lmq_tensor shape = {0};
+
+    return record->n_dims <= LMQ_MAX_DIMS &&
+                   lmq_tensor_set_dims(&shape, record->dims, record->n_dims)
+               ? shape.n_rows
+               : 0;
+}
+
+uint64_t
+lmq_record_columns(const struct lmq_record *record)
+{
+    return record->n_dims == 0 || record->n_dims > LMQ_MAX_DIMS
+               ? 1
+               : record->dims[record->n_dims - 1];
+}
+
 /* Whether version 1.0 could rotate groups of this size, and whether rows have
  * no other groups. */
 static bool
@@ -75,11 +94,8 @@ has_old_groups(const struct lmq_record *record)
 static bool
 has_whole_groups(const struct lmq_record *record)
 {
-    uint64_t n_cols = record->n_dims == 0 || record->n_dims > LMQ_MAX_DIMS
-                          ? 1
-                          : record->dims[record->n_dims - 1];
-
-    return has_old_groups(record) && n_cols % record->quant.group_size == 0;
+    return has_old_groups(record) &&
+           lmq_record_columns(record) % record->quant.group_size == 0;
 }
 
 unsigned char
@@ -492,18 +508,6 @@ check_aliases(const struct lmq_record *records, size_t n,
     return LMQ_OK;
 }
 
-/* Of the whole tensor; 1 where there is nothing to multiply. */
-static uint64_t
-rows_of(const struct lmq_record *record)
-{
-    struct lmq_tensor shape = {0};
-
-    return record->n_dims <= LMQ_MAX_DIMS &&
-                   lmq_tensor_set_dims(&shape, record->dims, record->n_dims)
-               ? shape.n_rows
-               : 0;
-}
-
 /* Names go to terminals and into other files: UTF-8 without zeros. */
 static enum lmq_status
 load_name(const unsigned char *names, uint64_t size, const unsigned char *p,
@@ -567,7 +571,7 @@ lmq_directory_load(const unsigned char *bytes, size_t size,
             break;
         load_record(p, &loaded[i]);
         struct subject subject = {p, &loaded[i], superblock,
-                                  rows_of(&loaded[i])};
+                                  lmq_record_rows(&loaded[i])};
         status = check_record(&subject, at, err);
         /* Of a role that is not known, layer and item mean nothing. */
         if (loaded[i].place.role == LMQ_ROLE_OTHER)

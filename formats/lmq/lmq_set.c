@@ -208,17 +208,6 @@ is_alike(const struct lmq_record *a, const struct lmq_record *b)
            memcmp(a->dims, b->dims, sizeof(a->dims)) == 0;
 }
 
-/* Of the whole tensor: dims are said in full in each piece, first_row and
- * n_rows tell which rows it has. */
-static uint64_t
-rows_of(const struct lmq_record *record)
-{
-    struct lmq_tensor shape = {0};
-
-    lmq_tensor_set_dims(&shape, record->dims, record->n_dims);
-    return shape.n_rows;
-}
-
 /* The pieces of one name: alike, and together each row once. */
 static enum lmq_status
 check_pieces(const struct lmq_slice *pieces, size_t n, struct lmq_error *err)
@@ -247,7 +236,7 @@ check_pieces(const struct lmq_slice *pieces, size_t n, struct lmq_error *err)
             break;
         at += record->n_rows;
     }
-    if (first->encoding != LMQ_ENCODING_ALIAS && at != rows_of(first))
+    if (first->encoding != LMQ_ENCODING_ALIAS && at != lmq_record_rows(first))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "row %" PRIu64 " of tensor '%s' stands in no member "
                         "of the set",

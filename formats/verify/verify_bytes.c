@@ -84,8 +84,7 @@ is_filled_up(const struct reading *reading, const struct lmq_range *range,
 
     if (reading->content == CONTENT_ANY || record->layout != LMQ_LAYOUT_TILES)
         return true;
-    uint64_t n_cols =
-        record->n_dims == 0 ? 1 : record->dims[record->n_dims - 1];
+    uint64_t n_cols = lmq_record_columns(record);
     return reading->content == CONTENT_VALUES
                ? lmq_tile_values_are_filled(bytes, range->n, range->at,
                                             record->n_rows, n_cols,

@@ -252,8 +252,7 @@ digest_part(struct lmq_digesting *digesting,
     reading->gather = &digesting->gather;
     reading->input = part->input;
     reading->record = record;
-    reading->n_cols = record->n_dims == 0 ? 1
-                                          : record->dims[record->n_dims - 1];
+    reading->n_cols = lmq_record_columns(record);
     const struct lmq_tasks tasks = {
         .window = WINDOW,
         .context = reading,
