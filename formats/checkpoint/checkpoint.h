@@ -396,6 +396,10 @@ enum lmq_status lmq_checkpoint_add_tensor(struct lmq_checkpoint *checkpoint,
 bool lmq_tensor_set_dims(struct lmq_tensor *tensor, const uint64_t *dims,
                          size_t n_dims);
 
+/* For qsort(): by place, so that layers stand together in their order, and a
+ * container is written as it is read. */
+int lmq_tensor_compare(const void *a, const void *b);
+
 /* By where they stand in their file. */
 void lmq_tensors_sort(struct lmq_tensor *tensors, size_t n);
 

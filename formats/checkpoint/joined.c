@@ -9,7 +9,6 @@
 #include "formats/checkpoint/joined.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 
@@ -150,15 +149,6 @@ join_all(struct lmq_arranged *arranged, unsigned joins)
                                (enum lmq_part)part);
 }
 
-static int
-compare_places(const void *a, const void *b)
-{
-    const struct lmq_tensor *x = a, *y = b;
-    int order = lmq_place_compare(&x->place, &y->place);
-
-    return order != 0 ? order : strcmp(x->name, y->name);
-}
-
 /* ---- All of it ---- */
 
 /* Without a joined tensor there is nothing to sort: all keep their places. */
@@ -191,7 +181,7 @@ lmq_arrange(const struct lmq_checkpoint *checkpoint, unsigned joins,
     arranged->checkpoint.n_tensors = kept;
     if (arranged->n_joined > 0)
         qsort(arranged->tensors, kept, sizeof(*arranged->tensors),
-              compare_places);
+              lmq_tensor_compare);
     return LMQ_OK;
 }
 

@@ -27,10 +27,8 @@
 #include "formats/model/model_tensors.h"
 #include "quantize/blocks.h"
 
-/* By place, so that layers stand together in their order, and a container is
- * written as it is read. */
-static int
-compare_tensors(const void *a, const void *b)
+int
+lmq_tensor_compare(const void *a, const void *b)
 {
     const struct lmq_tensor *x = a, *y = b;
     int order = lmq_place_compare(&x->place, &y->place);
@@ -190,7 +188,7 @@ rename_rivals(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     }
     if (checkpoint->n_tensors > 0)
         qsort(tensors, checkpoint->n_tensors, sizeof(*tensors),
-              compare_tensors);
+              lmq_tensor_compare);
     return status;
 }
 
@@ -552,7 +550,7 @@ lmq_checkpoint_normalise(struct lmq_checkpoint *checkpoint,
         return status;
     if (checkpoint->n_tensors > 0)
         qsort(checkpoint->tensors, checkpoint->n_tensors,
-              sizeof(*checkpoint->tensors), compare_tensors);
+              sizeof(*checkpoint->tensors), lmq_tensor_compare);
     if (!checkpoint->has_model ||
         checkpoint->hparams.unsupported[0] != '\0') {
         status = rename_rivals(checkpoint, err);
