@@ -32,6 +32,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/size.h"
 #include "formats/formats.h"
 #include "formats/model/hparams_check.h"
@@ -424,11 +425,7 @@ static enum lmq_status
 add_tokenizer_beside(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
     const char *name = "tokenizer.bin";
-    const char *slash = strrchr(checkpoint->path, '/');
-    char *folder = slash == NULL
-                       ? strdup(".")
-                       : strndup(checkpoint->path,
-                                 (size_t)(slash - checkpoint->path) + 1);
+    char *folder = lmq_path_folder(checkpoint->path);
 
     if (folder == NULL)
         return lmq_fail_nomem(err);

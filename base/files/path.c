@@ -21,6 +21,15 @@ lmq_path_join(const char *folder, const char *name)
     return path;
 }
 
+char *
+lmq_path_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? strdup(".")
+                         : strndup(path, (size_t)(slash - path) + 1);
+}
+
 const char *
 lmq_path_base(const char *path)
 {

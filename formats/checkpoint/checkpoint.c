@@ -204,8 +204,6 @@ enum lmq_status
 lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
                                  const char *path, struct lmq_error *err)
 {
-    const char *name = strrchr(path, '/');
-
     while (checkpoint->n_blobs > 0) {
         struct lmq_blob *blob = &checkpoint->blobs[--checkpoint->n_blobs];
         free((void *)(uintptr_t)blob->name);
@@ -214,8 +212,7 @@ lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
     checkpoint->tokenizer_path = strdup(path);
     if (checkpoint->tokenizer_path == NULL)
         return lmq_fail_nomem(err);
-    return add_blob_path(checkpoint, path, name == NULL ? path : name + 1,
-                         err);
+    return add_blob_path(checkpoint, path, lmq_path_base(path), err);
 }
 
 /* ---- Closing ---- */

@@ -30,12 +30,8 @@
 char *
 lmq_hf_folder_of(const struct lmq_checkpoint *checkpoint)
 {
-    const char *path = checkpoint->path, *slash = strrchr(path, '/');
-
-    if (checkpoint->is_folder)
-        return strdup(path);
-    return slash == NULL ? strdup(".")
-                         : strndup(path, (size_t)(slash - path) + 1);
+    return checkpoint->is_folder ? strdup(checkpoint->path)
+                                 : lmq_path_folder(checkpoint->path);
 }
 
 /* ---- What stands beside the weights ---- */
