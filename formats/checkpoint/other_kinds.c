@@ -5,8 +5,6 @@
 
 #include "formats/checkpoint/other_kinds.h"
 
-#include <string.h>
-
 #include "base/error.h"
 
 #define PICKLE                                                                \
@@ -18,34 +16,35 @@
 /* What they are, and what to do then. */
 static const struct {
     const char *start;
-    size_t n;
     const char *what;
     const char *hint;
 } other_kinds[] = {
-    {"version https://git-lfs", 23, "is a Git LFS pointer, not the file itself",
+    {"version https://git-lfs", "is a Git LFS pointer, not the file itself",
      "'git lfs pull' fetches the real file"},
-    {"<!doctype", 9, "is a web page, not a checkpoint",
+    {"<!doctype", "is a web page, not a checkpoint",
      "the download probably failed; fetch the file again"},
-    {"<html", 5, "is a web page, not a checkpoint",
+    {"<html", "is a web page, not a checkpoint",
      "the download probably failed; fetch the file again"},
-    {"GGUF", 4, "is a GGUF file that holds no tensors: a tokenizer, no model",
+    {"GGUF", "is a GGUF file that holds no tensors: a tokenizer, no model",
      ".tokenizer takes it"},
-    {"\x80\x02", 2, PICKLE, PICKLE_HINT},
-    {"\x80\x03", 2, PICKLE, PICKLE_HINT},
-    {"\x80\x04", 2, PICKLE, PICKLE_HINT},
-    {"\x80\x05", 2, PICKLE, PICKLE_HINT},
-    {"\x89HDF", 4, "is an HDF5 file, which is not supported",
+    {"\x80\x02", PICKLE, PICKLE_HINT},
+    {"\x80\x03", PICKLE, PICKLE_HINT},
+    {"\x80\x04", PICKLE, PICKLE_HINT},
+    {"\x80\x05", PICKLE, PICKLE_HINT},
+    {"\x89HDF", "is an HDF5 file, which is not supported",
      "save the model as safetensors"},
-    {"\x1f\x8b", 2, "is compressed with gzip", "gunzip it first"},
-    {"{", 1, "is JSON, not a checkpoint",
+    {"\x1f\x8b", "is compressed with gzip", "gunzip it first"},
+    {"{", "is JSON, not a checkpoint",
      "name the folder that holds the model, or its weights file"},
 };
 
 /* Letters of either case: web pages differ in that. */
 static bool
-begins_with(const unsigned char *head, const char *start, size_t n)
+begins_with(const unsigned char *head, size_t n, const char *start)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; start[i] != '\0'; i++) {
+        if (i == n)
+            return false;
         unsigned char c = head[i];
         if (c >= 'A' && c <= 'Z')
             c = (unsigned char)(c - 'A' + 'a');
@@ -59,8 +58,7 @@ bool
 lmq_fail_other_kind(const unsigned char *head, size_t n, struct lmq_error *err)
 {
     for (size_t i = 0; i < sizeof(other_kinds) / sizeof(other_kinds[0]); i++)
-        if (n >= other_kinds[i].n &&
-            begins_with(head, other_kinds[i].start, other_kinds[i].n)) {
+        if (begins_with(head, n, other_kinds[i].start)) {
             lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "%s", other_kinds[i].what);
             lmq_hint(err, "%s", other_kinds[i].hint);
             return true;
