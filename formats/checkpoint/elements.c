@@ -542,11 +542,10 @@ read_whole_rows(struct lmq_checkpoint *checkpoint,
 /* Of several tensors, each from its own. */
 static enum lmq_status
 read_joined(struct lmq_checkpoint *checkpoint,
-                const struct lmq_tensor *tensor, uint64_t first, size_t n,
-                float *values, struct lmq_scratch *scratch,
-                struct lmq_error *err)
+            const struct lmq_tensor *tensor, uint64_t first, size_t n,
+            float *values, struct lmq_scratch *scratch, struct lmq_error *err)
 {
-    uint64_t row_size = tensor->n_dims == 1 ? 1 : tensor->n_cols;
+    uint64_t row_size = row_size_of(tensor);
     enum lmq_status status = LMQ_OK;
 
     while (n > 0 && status == LMQ_OK) {

@@ -463,7 +463,7 @@ open_gguf(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = understand(checkpoint, front.meta, err);
     if (status == LMQ_OK)
-        status = lmq_gguf_add_xielu(checkpoint, &front, 0, err);
+        status = lmq_gguf_add_xielu(checkpoint, &front, err);
     lmq_gguf_front_free(&front);
     return status;
 }

@@ -208,8 +208,6 @@ set_type(uint32_t number, struct lmq_tensor *tensor, struct lmq_error *err)
     if (tensor->blocks != NULL) {
         tensor->dtype = LMQ_DTYPE_F32;
         tensor->encoding = tensor->blocks->name;
-        tensor->bits_per_element =
-            8.0 * tensor->blocks->size / tensor->blocks->n;
         if (tensor->blocks->integers != NULL)
             tensor->quant = (struct lmq_quant){
                 .bits = LMQ_BITS_MAX,

@@ -397,18 +397,17 @@ static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
 };
 
 /* A negative one, or all bits set, is none. */
-static enum lmq_status
+static void
 read_id(const struct lmq_gguf_meta *meta, const char *key, int32_t *id)
 {
     const struct lmq_gguf_value *value = lmq_gguf_find(meta, key);
 
     *id = -1;
     if (value == NULL || !is_integer_type(value->type))
-        return LMQ_OK; /* the tokenizer will say what is wrong */
+        return; /* the tokenizer will say what is wrong */
     int64_t number = lmq_gguf_item_int(value, 0);
     if (number >= 0 && number < INT32_MAX)
         *id = (int32_t)number;
-    return LMQ_OK;
 }
 
 /* Chat models end by any of three: the end of the text, of a turn, of a

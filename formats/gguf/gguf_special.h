@@ -74,7 +74,7 @@ struct lmq_gguf_builder;
 /* Adds the tensors of a model that has this activation. */
 enum lmq_status lmq_gguf_add_xielu(struct lmq_checkpoint *checkpoint,
                                    const struct lmq_gguf_front *front,
-                                   uint32_t file, struct lmq_error *err);
+                                   struct lmq_error *err);
 
 /* What tensors a list is of; the list, with a number for each layer. */
 enum lmq_role lmq_gguf_xielu_role(size_t list);

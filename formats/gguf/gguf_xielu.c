@@ -34,7 +34,7 @@ lmq_gguf_xielu_role(size_t list)
 /* One number may stand for all layers. */
 static enum lmq_status
 add_list(struct lmq_checkpoint *checkpoint, const struct lmq_gguf_front *front,
-         uint32_t file, size_t list, struct lmq_error *err)
+         size_t list, struct lmq_error *err)
 {
     const uint64_t one = 1;
     const struct lmq_gguf_value *value =
@@ -63,7 +63,6 @@ add_list(struct lmq_checkpoint *checkpoint, const struct lmq_gguf_front *front,
         lmq_tensor_set_dims(tensor, &one, 1);
         tensor->place = place;
         tensor->dtype = LMQ_DTYPE_F32;
-        tensor->file = file;
         tensor->offset = (uint64_t)(value->data - front->bytes) +
                          (is_list ? 4 * (uint64_t)i : 0);
         tensor->size_bytes = 4;
@@ -73,15 +72,14 @@ add_list(struct lmq_checkpoint *checkpoint, const struct lmq_gguf_front *front,
 
 enum lmq_status
 lmq_gguf_add_xielu(struct lmq_checkpoint *checkpoint,
-                   const struct lmq_gguf_front *front, uint32_t file,
-                   struct lmq_error *err)
+                   const struct lmq_gguf_front *front, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
 
     if (checkpoint->hparams.activation != LMQ_ACTIVATION_XIELU)
         return LMQ_OK;
     for (size_t i = 0; i < LMQ_GGUF_XIELU_LISTS && status == LMQ_OK; i++)
-        status = add_list(checkpoint, front, file, i, err);
+        status = add_list(checkpoint, front, i, err);
     return status;
 }
 

@@ -417,9 +417,7 @@ lmq_hf_finish_nemotron_hybrid(struct lmq_hf_config *config)
         lmq_hparams_refuse(h, "experts of a latent vector "
                               "('moe_latent_size')");
     }
-    h->router = LMQ_ROUTER_SIGMOID;
-    h->router_corrects = true;
-    h->expert_group_score = LMQ_GROUP_SCORE_BEST_TWO;
+    lmq_hf_route_by_sigmoid(h);
 }
 
 /* ---- Mamba 2 ---- */
