@@ -301,6 +301,7 @@ void print_validation(const struct arguments *arguments,
 void print_verdict(const struct lmq_report *report);
 void print_broken(const struct lmq_report *verdict);
 void print_protocol(const struct lmq_report *report);
+bool has_short_kv(const struct lmq_report *model); /* not in float32 */
 void print_models(const struct arguments *arguments,
                   const struct lmq_report *report);
 void print_markdown(const struct lmq_report *report);

@@ -126,8 +126,8 @@ few_windows(const struct lmq_job *job, size_t *n_tokens)
 }
 
 /* Sides: reference, the judged model, the judged model without quantized
- * activations, with each type of keys and values, without each kind of part,
- * without each layer. */
+ * activations and keys and values, with each type of keys and values, without
+ * each kind of part, without each layer. */
 enum lmq_status
 lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
 {
@@ -171,6 +171,7 @@ lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
         goto done;
     double full = mean_kld(&drifts[1]);
     double weights = mean_kld(&drifts[AT_ACTIVATIONS]);
+    double float_kv = mean_kld(&drifts[AT_KV]);
     for (size_t i = AT_PARTS; i < n_sides; i++)
         shares[i] = describe_share(i < AT_LAYERS ? "part" : "layer",
                                    sides[i].name, full, mean_kld(&drifts[i]));
@@ -178,7 +179,9 @@ lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
     lmq_put(&json, "tokens", lmq_json_size(n_tokens));
     lmq_put(&json, "kld", lmq_json_number(full));
     lmq_put(&json, "weights", lmq_json_number(weights / full));
-    lmq_put(&json, "activations", lmq_json_number(1 - weights / full));
+    lmq_put(&json, "activations",
+            lmq_json_number((float_kv - weights) / full));
+    lmq_put(&json, "keys_values", lmq_json_number((full - float_kv) / full));
     lmq_put(&json, "kv", describe_kv(drifts + AT_KV));
     lmq_put(&json, "parts", sorted_shares(shares + AT_PARTS, N_KINDS));
     lmq_put(&json, "layers", sorted_shares(shares + AT_LAYERS, n_layers));

@@ -41,6 +41,7 @@ static const char *const metrics[] = {
     "task.flips_norm.rate", "task.flips_norm.lost", "task.flips_norm.gained",
     "task.flips_norm.changed", "task.flips_norm.p",
     "attribution.kld", "attribution.weights", "attribution.activations",
+    "attribution.keys_values",
     "attribution.kv.#.kld", "attribution.kv.#.added",
     "attribution.parts.#.share", "attribution.layers.#.share",
     "attribution.tensors.#.share", "attribution.cure.#.share",

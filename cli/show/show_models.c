@@ -209,19 +209,25 @@ print_shares(const struct lmq_report *models)
 {
     if (lmq_report_at(models, "0.attribution") == NULL)
         return;
-    puts("\nwhere the divergence comes from: weights, activations; parts and "
-         "layers (-v)");
+    bool has_kv = has_short_kv(lmq_report_item(models, 0));
+    printf("\nwhere the divergence comes from: weights, activations%s; parts "
+           "and layers (-v)\n",
+           has_kv ? ", KV" : "");
     for (size_t i = 0; i < lmq_report_length(models); i++) {
         const struct lmq_report *a =
             lmq_report_at(lmq_report_item(models, i), "attribution");
         double weights = lmq_report_number(a, "weights");
         fputs("  ", stdout);
         print_name(name_of(models, i), 20);
-        if (weights == weights)
-            printf(" %6.1f %% %6.1f %%\n", 100 * weights,
-                   100 * lmq_report_number(a, "activations"));
-        else
+        if (weights != weights) {
             puts(" there is none");
+            continue;
+        }
+        printf(" %6.1f %% %6.1f %%", 100 * weights,
+               100 * lmq_report_number(a, "activations"));
+        if (has_kv)
+            printf(" %6.1f %%", 100 * lmq_report_number(a, "keys_values"));
+        putchar('\n');
     }
 }
 

@@ -170,6 +170,21 @@ print_cure(const struct lmq_report *cure)
     }
 }
 
+bool
+has_short_kv(const struct lmq_report *model)
+{
+    return strcmp(lmq_report_string(model, "protocol.kv"), "f32") != 0;
+}
+
+/* Never "-0.0". */
+static double
+percent(const struct lmq_report *attribution, const char *share)
+{
+    double percent = 100 * lmq_report_number(attribution, share);
+
+    return fabs(percent) < 0.05 ? 0 : percent;
+}
+
 static void
 print_attribution(const struct lmq_report *r, bool is_verbose)
 {
@@ -185,10 +200,11 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
         puts("  there is none");
         return;
     }
-    double rest = 100 * lmq_report_number(a, "activations");
-    printf("  weights %.1f %%, activations %.1f %%\n",
-           100 * lmq_report_number(a, "weights"),
-           fabs(rest) < 0.05 ? 0 : rest);
+    printf("  weights %.1f %%, activations %.1f %%",
+           100 * lmq_report_number(a, "weights"), percent(a, "activations"));
+    if (has_short_kv(r))
+        printf(", keys and values %.1f %%", percent(a, "keys_values"));
+    putchar('\n');
     printf("  keys and values: f32 %.2e",
            lmq_report_number(a, "kv.0.kld"));
     for (size_t i = 1; i < lmq_report_length(kv); i++) {

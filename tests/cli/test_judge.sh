@@ -118,6 +118,10 @@ sed -n '/p.ratio/,$p' "$work/stdout" | awk 'length > 80' | grep -q . &&
 grep -q '^\* .*\.\.\.' "$work/stdout" || fail "no front, or no name is cut"
 [ "$(sed -n '/^from the nearest/,/^$/p' "$work/stdout" | wc -l)" = 4 ] ||
     fail "not two steps between three models"
+grep -q 'weights, activations; parts' "$work/stdout" || fail "no shares"
+expect 0 "$lmquant" validate $few -a --kv q8 "$fable" $three --text a.txt
+grep -q 'weights, activations, KV; parts' "$work/stdout" ||
+    fail "keys and values of 8 bits have no share"
 expect 0 "$lmquant" validate -v $few "$fable" $three --text a.txt
 grep -q '^all pairs' "$work/stdout" || fail "-v shows no pairs"
 expect 0 "$lmquant" validate $few "$fable" fable.lmq a.txt

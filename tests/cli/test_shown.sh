@@ -91,6 +91,12 @@ shows "where the divergence comes from"
 shows "weights "
 shows "less divergence with this part, restored to fp32:"
 shows "less divergence with this layer, restored to fp32:"
+grep -q '^  weights.*keys and values' "$work/stdout" &&
+    fail "keys and values of float32 have a share"
+expect 0 "$lmquant" validate --attribute --kv q8 --ctx 32 --max-tokens 40 \
+    "$fable" "$fable_lmq" "$fable/held-out-b.txt"
+grep -q '^  weights.*, keys and values [-0-9.]* %$' "$work/stdout" ||
+    fail "keys and values of 8 bits have no share"
 expect 0 "$synth" --dim 32 --hidden 32 --layers 24 --heads 2 --kv-heads 2 \
     --vocab 512 "$work/deep"
 cp "$fable/tokenizer.json" "$fable/tokenizer_config.json" "$work/deep/"

@@ -223,6 +223,39 @@ START_TEST(each_type_of_keys_and_values_has_its_error)
 }
 END_TEST
 
+/* Keys and values of 8 bits are not what activations lose. */
+START_TEST(keys_and_values_have_a_share_of_their_own)
+{
+    const struct lmq_session_options session = {.context = CONTEXT,
+                                                .kv = "q8"};
+    const char *text = short_text("text.txt", 2000);
+    const char *judged = quantize(fable(""), "fable.lmq");
+    const char *path = in_folder("report.html");
+    struct lmq_validate_options options = usual_options(&text);
+    size_t n;
+
+    options.has_attribution = 1;
+    struct lmq_report *plain = validate(fable(""), judged, &options);
+    ck_assert(lmq_report_number(plain, "attribution.keys_values") == 0);
+    options.session = &session;
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    const struct lmq_report *a = lmq_report_at(report, "attribution");
+    ck_assert_double_eq_tol(lmq_report_number(a, "keys_values") *
+                                lmq_report_number(a, "kld"),
+                            lmq_report_number(a, "kv.2.added"), 1e-12);
+    ck_assert_double_eq_tol(lmq_report_number(a, "weights") +
+                                lmq_report_number(a, "activations") +
+                                lmq_report_number(a, "keys_values"),
+                            1, 1e-12);
+    ck_assert_int_eq(lmq_validate_write_html(report, path, 1, NULL), LMQ_OK);
+    char *page = (char *)read_file(path, &n);
+    ck_assert_ptr_nonnull(strstr(page, "%, keys and values "));
+    free(page);
+    lmq_report_free(report);
+    lmq_report_free(plain);
+}
+END_TEST
+
 /* Same weights, but the judged one turns by another base: each side has to go
  * by its own description. */
 START_TEST(positions_that_differ_are_seen)
@@ -258,6 +291,7 @@ main(void)
         an_interruption_leaves_what_was_done,
         the_page_is_whole_and_asks_nothing_of_the_network,
         each_type_of_keys_and_values_has_its_error,
+        keys_and_values_have_a_share_of_their_own,
         positions_that_differ_are_seen,
     };
 

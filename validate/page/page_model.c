@@ -165,9 +165,13 @@ put_attribution(struct lmq_buffer *page, const struct lmq_report *r)
         return;
     put(page,
         "<h2>Where the divergence comes from</h2><p>Weights %.1f %%, "
-        "activations %.1f %% (over %.0f token%s). Below: how much of the "
-        "divergence goes away when a part is computed in float32.</p>",
-        100 * number(a, "weights"), 100 * number(a, "activations"),
+        "activations %.1f %%",
+        100 * number(a, "weights"), 100 * number(a, "activations"));
+    if (strcmp(string(r, "protocol.kv"), "f32") != 0)
+        put(page, ", keys and values %.1f %%", 100 * number(a, "keys_values"));
+    put(page,
+        " (over %.0f token%s). Below: how much of the divergence goes away "
+        "when a part is computed in float32.</p>",
         number(a, "tokens"), plural(number(a, "tokens")));
     lmq_page_shares(page, lmq_report_at(a, "parts"));
     put(page, "<p class=soft>Layers:</p>");
