@@ -312,6 +312,20 @@ doubt_window(const struct lmq_job *job, uint32_t context, const char *whose,
                   job->protocol.context, context, whose);
 }
 
+/* What is no whole window goes without a figure. */
+static void
+doubt_documents(const struct lmq_job *job, json_t **notes)
+{
+    size_t n = job->corpus.n_short;
+
+    if (n > 0)
+        lmq_doubt(notes,
+                  "%zu of %zu documents do%s not fill a window of %zu tokens "
+                  "and %s left out",
+                  n, n + job->corpus.n_documents, n == 1 ? "es" : "",
+                  job->protocol.context, n == 1 ? "is" : "are");
+}
+
 /* Of all models alike; and of one that sees less than the reference, as a file
  * of a format that has no word for its windows. */
 static void
@@ -323,8 +337,10 @@ doubt_protocol(const struct lmq_job *job, const struct lmq_judged *candidate,
                        ? most
                        : candidate->file->hparams.context;
 
-    if (candidate == job->candidates)
+    if (candidate == job->candidates) {
         doubt_window(job, most, "the reference", notes);
+        doubt_documents(job, notes);
+    }
     if (own < most)
         doubt_window(job, own, candidate->file->path, notes);
 }

@@ -120,15 +120,19 @@ add_document(struct lmq_corpus *corpus, int32_t bos, const int32_t *ids,
              size_t n, const struct lmq_protocol *protocol,
              struct lmq_error *err)
 {
+    size_t before = corpus->n_windows, whole = n;
+
     if (protocol->max_tokens > 0)
         n = lmq_size_min(n, protocol->max_tokens - corpus->n_read);
     corpus->n_read += n;
-    size_t before = corpus->n_windows;
     enum lmq_status status =
         protocol->is_second_half
             ? cut_second_half(corpus, bos, ids, n, protocol, err)
             : cut_all(corpus, bos, ids, n, protocol, err);
-    corpus->n_documents += corpus->n_windows > before;
+    if (corpus->n_windows > before)
+        corpus->n_documents++;
+    else if (protocol->is_second_half && n == whole)
+        corpus->n_short++;
     return status;
 }
 

@@ -25,6 +25,7 @@ struct lmq_corpus {
     struct lmq_window *windows;
     size_t n_windows, windows_capacity;
     size_t n_documents;
+    size_t n_short;  /* more, left out: they do not fill a window */
     size_t n_read;   /* tokens of text, each counted once */
     size_t n_scored;
     uint64_t n_bytes; /* of the texts */

@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,49 @@ START_TEST(second_half_scores_the_second_half_of_whole_windows)
     double windows = lmq_report_number(report, "protocol.windows");
     ck_assert_double_eq(lmq_report_number(report, "scored"),
                         windows * (CONTEXT - CONTEXT / 2 - 1));
+    lmq_report_free(report);
+}
+END_TEST
+
+static bool
+has_note(const struct lmq_report *report, const char *text)
+{
+    const struct lmq_report *notes = lmq_report_at(report, "notes");
+    bool has = false;
+
+    for (size_t i = 0; i < lmq_report_length(notes); i++)
+        has |= strstr(lmq_report_string(lmq_report_item(notes, i), ""),
+                      text) != NULL;
+    return has;
+}
+
+START_TEST(documents_without_a_whole_window_are_told_of)
+{
+    char *long_one = first_lines("held-out-a.txt", 900);
+    const char *text = in_folder("text.txt");
+    struct lmq_validate_options options = usual_options(&text);
+    char both[1024];
+
+    for (char *p = long_one; *p != '\0'; p++)
+        if (*p == '\n')
+            *p = ' ';
+    snprintf(both, sizeof(both), "A fox.\n\n%s\n\nA cat.\n", long_one);
+    free(long_one);
+    write_file(text, both, strlen(both));
+    options.score = "second-half";
+    options.splits_documents = 1;
+    struct lmq_report *report = validate(fable(""), fable(""), &options);
+    ck_assert_double_eq(lmq_report_number(report, "protocol.documents"), 1);
+    ck_assert(has_note(report, "2 of 3 documents do not fill a window of"));
+    lmq_report_free(report);
+    /* Those behind a limit are not meant. */
+    options.max_tokens = CONTEXT + 10;
+    report = validate(fable(""), fable(""), &options);
+    ck_assert(has_note(report, "1 of 2 documents does not fill a window"));
+    lmq_report_free(report);
+    options.score = "all";
+    report = validate(fable(""), fable(""), &options);
+    ck_assert(!has_note(report, "left out"));
     lmq_report_free(report);
 }
 END_TEST
@@ -285,6 +329,7 @@ main(void)
     const TTest *const tests[] = {
         each_token_is_scored_once_whatever_the_stride,
         second_half_scores_the_second_half_of_whole_windows,
+        documents_without_a_whole_window_are_told_of,
         texts_that_are_none_are_refused,
         gates_are_checked_before_the_work_and_held_after_it,
         a_tokenizer_that_differs_in_the_text_is_refused,
