@@ -54,6 +54,8 @@ observe_position(void *context, size_t side, const struct lmq_window *window,
                               job->tokenizer,
                               job->corpus.tokens[window->first + token])
                               .n;
+    if (window->adds_blank && token == window->scored)
+        total->n_bytes--;
     return lmq_drift_add(total, window, token, job->protocol.context, drift,
                          err);
 }

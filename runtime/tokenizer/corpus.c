@@ -324,6 +324,33 @@ paragraph_end(const unsigned char *text, size_t at, size_t n)
     return n;
 }
 
+static size_t
+count_blanks(struct lmq_chars text)
+{
+    size_t n = 0;
+
+    while (n < text.n && text.p[n] == ' ')
+        n++;
+    return n;
+}
+
+/* Whether the tokenizer has put one before the text. */
+static bool
+adds_blank(const struct lmq_tokenizer *tokenizer, struct lmq_chars text,
+           const struct lmq_ids *ids)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ids->n; i++) {
+        struct lmq_chars piece = lmq_tokenizer_piece(tokenizer, ids->ids[i]);
+        size_t n_blanks = count_blanks(piece);
+        n += n_blanks;
+        if (n_blanks == 0 || n_blanks < piece.n)
+            break;
+    }
+    return n > count_blanks(text);
+}
+
 static enum lmq_status
 encode_document(struct lmq_corpus *corpus,
                 const struct lmq_tokenizer *tokenizer, int32_t bos,
@@ -334,8 +361,14 @@ encode_document(struct lmq_corpus *corpus,
     enum lmq_status status = lmq_tokenizer_encode(
         tokenizer, (const char *)text, n, 0, &ids, err);
 
+    size_t before = corpus->n_windows;
     if (status == LMQ_OK)
         status = add_document(corpus, bos, ids.ids, ids.n, protocol, err);
+    /* Without a begin token nothing predicts the one that has it. */
+    if (corpus->n_windows > before && bos >= 0 &&
+        corpus->windows[before].scored == 1)
+        corpus->windows[before].adds_blank =
+            adds_blank(tokenizer, lmq_chars(text, n), &ids);
     lmq_ids_clear(&ids);
     return status;
 }

@@ -17,6 +17,7 @@ struct lmq_window {
     size_t n;
     size_t scored;   /* tokens [scored, n) are predicted and counted */
     size_t document;
+    bool adds_blank; /* the first scored begins with one that is no text */
 };
 
 struct lmq_corpus {

@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,62 @@ START_TEST(second_half_scores_the_second_half_of_whole_windows)
     ck_assert_double_eq(lmq_report_number(report, "scored"),
                         windows * (CONTEXT - CONTEXT / 2 - 1));
     lmq_report_free(report);
+}
+END_TEST
+
+/* The bytes that bits per byte are of. */
+static long
+count_bytes(const char *text, const char *tokenizer, int splits)
+{
+    const struct lmq_open_options open = {.tokenizer = tokenizer};
+    struct lmq_validate_options options = usual_options(&text);
+    struct lmq_checkpoint *model;
+    struct lmq_report *report;
+    struct lmq_error err;
+    int is_partial;
+
+    options.splits_documents = splits;
+    ck_assert_int_eq(lmq_checkpoint_open(fable(""), &open, &model, NULL),
+                     LMQ_OK);
+    ck_assert_msg(lmq_validate(model, model, &options, NULL, &report,
+                               &is_partial, &err) == LMQ_OK,
+                  "%s", err.message);
+    double bits = lmq_report_number(report, "reference.nll") *
+                  lmq_report_number(report, "scored") / log(2);
+    long n = lround(bits /
+                    lmq_report_number(report, "reference.bits_per_byte"));
+    lmq_report_free(report);
+    lmq_checkpoint_close(model);
+    return n;
+}
+
+START_TEST(bits_are_per_byte_of_the_text)
+{
+    static const char prepend[] = "{ \"type\": \"Prepend\", \"prepend\": "
+                                  "\"\xe2\x96\x81\" },";
+    static const char *const texts[] = {"a", "  a", "\na", "Once upon a time"};
+    const char *tokenizers[] = {fable("tokenizer.json"), in_folder("bare.json")};
+    const char *text = in_folder("text.txt");
+    size_t n;
+
+    /* One that puts no blank before a text. */
+    char *json = (char *)read_file(tokenizers[0], &n);
+    memset(strstr(json, prepend), ' ', strlen(prepend));
+    write_file(tokenizers[1], json, n);
+    free(json);
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t j = 0; j < sizeof(texts) / sizeof(texts[0]); j++) {
+            write_file(text, texts[j], strlen(texts[j]));
+            ck_assert_int_eq(count_bytes(text, tokenizers[i], 0),
+                             (long)strlen(texts[j]));
+        }
+        write_file(text, "A fox.\n\nA cat.\n\n\nA hen.\n", 24);
+        ck_assert_int_eq(count_bytes(text, tokenizers[i], 1), 3 * 6);
+        /* Of several windows only the first begins with it. */
+        ck_assert_int_eq(count_bytes(short_text("long.txt", 900),
+                                     tokenizers[i], 0),
+                         900);
+    }
 }
 END_TEST
 
@@ -329,6 +386,7 @@ main(void)
     const TTest *const tests[] = {
         each_token_is_scored_once_whatever_the_stride,
         second_half_scores_the_second_half_of_whole_windows,
+        bits_are_per_byte_of_the_text,
         documents_without_a_whole_window_are_told_of,
         texts_that_are_none_are_refused,
         gates_are_checked_before_the_work_and_held_after_it,
