@@ -15,6 +15,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "convert/calibrate/walk.h"
 #include "runtime/forward.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -195,9 +196,7 @@ evaluate(struct writer *writer, const int32_t *tokens, size_t n,
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_NONFINITE, 0,
              "computes NaN or infinity where it writes a text");
-    lmq_hint(err, "inspect .tensor NAME .has_stats looks for it in the "
-                  "weights");
-    return LMQ_ERR_NONFINITE;
+    return lmq_hint_nonfinite(err);
 }
 
 /* One of n tokens, as likely as the model says. The logits become their

@@ -254,6 +254,15 @@ lmq_walk_head(struct lmq_walk *walk, const struct lmq_streams *streams,
     return LMQ_OK;
 }
 
+enum lmq_status
+lmq_hint_nonfinite(struct lmq_error *err)
+{
+    lmq_hint(err, "inspect .tensor NAME .has_stats looks for it in the "
+                  "weights, which .on_nonfinite=zero leaves as they are until "
+                  "they are rounded");
+    return LMQ_ERR_NONFINITE;
+}
+
 static bool
 are_finite(const struct lmq_walk *walk, const struct lmq_streams *streams)
 {
@@ -275,7 +284,5 @@ lmq_walk_check(const struct lmq_walk *walk, int32_t layer,
     lmq_fail(err, LMQ_ERR_NONFINITE, 0,
              "computes NaN or infinity from the calibration text, first in %s",
              where);
-    lmq_hint(err, "inspect .tensor NAME .has_stats looks for it in the "
-                  "weights");
-    return LMQ_ERR_NONFINITE;
+    return lmq_hint_nonfinite(err);
 }

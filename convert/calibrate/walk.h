@@ -66,5 +66,7 @@ enum lmq_status lmq_walk_head(struct lmq_walk *walk,
  * layer, -1 for none, is told. */
 enum lmq_status lmq_walk_check(const struct lmq_walk *walk, int32_t layer,
                                struct lmq_error *err);
+/* What to do about what is computed and not finite; returns the status. */
+enum lmq_status lmq_hint_nonfinite(struct lmq_error *err);
 
 #endif

@@ -351,6 +351,8 @@ START_TEST(what_overflows_is_no_teacher)
                                  &options, &report, &err),
                      LMQ_ERR_NONFINITE);
     ck_assert_msg(strstr(err.message, "layer 0") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.hint, ".on_nonfinite=zero leaves") != NULL, "%s",
+                  err.hint);
     free(bytes);
     free(config);
 }
