@@ -141,6 +141,17 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
     return json;
 }
 
+/* A text that the model was to write and has not has no CRC. */
+static json_t *
+describe_calibration(const struct lmq_plan *plan, bool is_dry)
+{
+    json_t *json = json_copy(plan->calibration);
+
+    if (is_dry && json_object_get(json, "own_text") != NULL)
+        lmq_put(&json, "own_text", json_null());
+    return json;
+}
+
 static json_t *
 make_report(const struct lmq_writing *writing, bool has_results)
 {
@@ -151,14 +162,14 @@ make_report(const struct lmq_writing *writing, bool has_results)
     json_t *report = json_object();
     json_t *tensors = json_array();
     json_t *tie = json_object();
+    bool is_dry = !has_results && writing->part == 0;
 
     for (size_t i = 0; i < plan->n_records; i++)
         lmq_append(&tensors, describe_tensor(plan, i, has_results, &totals));
     lmq_put(&report, "input", lmq_json_text(checkpoint->path));
     lmq_put(&report, "format", json_string(checkpoint->format->name));
     lmq_put(&report, "output", lmq_json_text(writing->output));
-    lmq_put(&report, "dry_run",
-            json_boolean(!has_results && writing->part == 0));
+    lmq_put(&report, "dry_run", json_boolean(is_dry));
     if (writing->part > 0)
         lmq_put(&report, "part", json_integer(writing->part));
     lmq_put(&report, "model", lmq_describe_model(checkpoint));
@@ -174,7 +185,7 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "rotate",
             json_boolean(settings->quant.rotation != LMQ_ROTATION_NONE));
     if (plan->calibration != NULL)
-        lmq_put(&report, "calibration", json_incref(plan->calibration));
+        lmq_put(&report, "calibration", describe_calibration(plan, is_dry));
     lmq_put(&report, "layout",
             json_string(lmq_names_of(lmq_layout_names, settings->layout)));
     lmq_put(&report, "recipe", lmq_recipe_to_json(&settings->recipe));

@@ -15,6 +15,11 @@ cp stdout made
     fail "not as many tokens as were asked for"
 own=$("$is_json" calibration.own_text < made)
 expr "$own" : '[0-9a-f]\{8\}$' > /dev/null || fail "no CRC of the text: $own"
+expect 0 "$lmquant" convert --dry-run --json --own-text \
+    --calibrate-tokens 6000 "$fable" x.lmq
+grep -q '"own_text": null' stdout || fail "a CRC of a text that nobody wrote"
+[ "$("$is_json" totals.output_bytes < stdout)" = "$(wc -c < own.lmq)" ] ||
+    fail "a dry run tells another size"
 expect 0 "$lmquant" inspect own.lmq
 grep -q "6000 tokens that it wrote itself (CRC-32 $own)" stdout ||
     fail "the container does not say what it learnt from"

@@ -61,10 +61,10 @@ START_TEST(dry_runs_write_no_text)
         /* What is left behind full windows is one, if it is two tokens. */
         ck_assert(lmq_report_number(wet, "calibration.tokens") ==
                   (double)(sizes[i] % 128 == 1 ? sizes[i] - 1 : sizes[i]));
-        ck_assert_str_eq(lmq_report_string(dry, "calibration.own_text"),
-                         "00000000");
-        ck_assert_str_ne(lmq_report_string(wet, "calibration.own_text"),
-                         "00000000");
+        ck_assert_int_eq(lmq_report_kind(dry, "calibration.own_text"),
+                         LMQ_KIND_NULL);
+        ck_assert_uint_eq(
+            strlen(lmq_report_string(wet, "calibration.own_text")), 8);
         lmq_report_free(dry);
         lmq_report_free(wet);
         remove(in_folder("x.lmq"));
