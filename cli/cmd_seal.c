@@ -15,8 +15,23 @@ static const struct option options[] = {
     {0, NULL, NULL, NULL},
 };
 
-static int
-run(const struct arguments *arguments)
+static void
+print_sealed(const struct lmq_report *report)
+{
+    size_t n = lmq_report_length(lmq_report_at(report, "files"));
+    double snr = lmq_report_number(report, "totals.snr_db");
+    char a[TEXT_SIZE];
+
+    printf("%s: sealed, %zu file%s, %s", lmq_report_string(report, "output"),
+           n, plural((double)n),
+           format_bytes(lmq_report_number(report, "totals.output_bytes"), a));
+    if (snr == snr) /* something is quantized */
+        printf(", %.1f dB", snr);
+    putchar('\n');
+}
+
+int
+seal_folder(const struct arguments *arguments, const char *folder)
 {
     struct lmq_open_options open;
     struct lmq_seal_options seal = {
@@ -29,7 +44,6 @@ run(const struct arguments *arguments)
     struct lmq_progress progress;
     struct lmq_report *report = NULL;
     struct lmq_error err;
-    char a[TEXT_SIZE];
 
     if (!open_options(arguments, &open) ||
         !thread_option(arguments, &seal.threads) ||
@@ -37,23 +51,23 @@ run(const struct arguments *arguments)
         return EXIT_USAGE;
     progress.approve = approve_report;
     enum lmq_status status =
-        lmq_seal(arguments->operands[0], &seal, &progress, &report, &err);
+        lmq_seal(folder, &seal, &progress, &report, &err);
     end_progress(&state);
     if (status != LMQ_OK)
         return approval_error(&state, &err);
     print_notes(arguments, report);
     int code = finish_report(&state);
     if (code < 0 && lmq_report_at(report, "files") != NULL &&
-        !has_option(arguments, "quiet")) {
-        size_t n = lmq_report_length(lmq_report_at(report, "files"));
-        printf("%s: sealed, %zu file%s, %s, %.1f dB\n",
-               lmq_report_string(report, "output"), n, plural((double)n),
-               format_bytes(lmq_report_number(report, "totals.output_bytes"),
-                            a),
-               lmq_report_number(report, "totals.snr_db"));
-    }
+        !has_option(arguments, "quiet"))
+        print_sealed(report);
     lmq_report_free(report);
     return code < 0 ? EXIT_DONE : code;
+}
+
+static int
+run(const struct arguments *arguments)
+{
+    return seal_folder(arguments, arguments->operands[0]);
 }
 
 const struct command command_seal = {

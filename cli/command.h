@@ -255,6 +255,8 @@ struct writing {
 /* From the first operand to the second; returns the exit code. */
 int write_model(const struct arguments *arguments,
                 const struct writing *writing);
+/* What seal does (cmd_seal.c). */
+int seal_folder(const struct arguments *arguments, const char *folder);
 
 /* ---- Output (show/terminal.c) ---- */
 

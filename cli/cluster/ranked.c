@@ -81,41 +81,19 @@ check_options(const struct arguments *arguments, const struct ranks *ranks,
     return false;
 }
 
+/* The set that all have written. */
 static int
 seal(const struct arguments *arguments)
 {
-    struct lmq_open_options open;
-    struct lmq_seal_options options = {
-        .size = sizeof(options),
-        .open = &open,
-        .replaces = has_option(arguments, "force"),
-    };
-    struct lmq_report *report = NULL;
-    struct lmq_error err;
-    char *folder = output_folder(arguments->operands[1]), a[TEXT_SIZE];
+    char *folder = output_folder(arguments->operands[1]);
+    int code = EXIT_SYSTEM;
 
-    if (folder == NULL) {
+    if (folder == NULL)
         print_error("out of memory");
-        return EXIT_SYSTEM;
-    }
-    enum lmq_status status = LMQ_ERR_ARG;
-    if (open_options(arguments, &open) &&
-        thread_option(arguments, &options.threads))
-        status = lmq_seal(folder, &options, NULL, &report, &err);
+    else
+        code = seal_folder(arguments, folder);
     free(folder);
-    if (status != LMQ_OK)
-        return report_error(&err);
-    print_notes(arguments, report);
-    int code = print_report(arguments, report);
-    if (code < 0 && !has_option(arguments, "quiet"))
-        printf("%s: %zu files, %s, %.1f dB\n",
-               lmq_report_string(report, "output"),
-               lmq_report_length(lmq_report_at(report, "files")),
-               format_bytes(lmq_report_number(report, "totals.output_bytes"),
-                            a),
-               lmq_report_number(report, "totals.snr_db"));
-    lmq_report_free(report);
-    return code < 0 ? EXIT_DONE : code;
+    return code;
 }
 
 int

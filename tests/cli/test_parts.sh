@@ -124,6 +124,16 @@ expect 0 "$lmquant" seal --json is
 grep -q '"zeroed_elements": *1\b' stdout ||
     fail "zeroed: $(grep zeroed stdout)"
 
+# Where nothing is quantized there is no noise to tell.
+rm -rf is
+mkdir is
+for i in 1 2; do
+    expect 0 "$lmquant" convert -q --keep '*' --part $i/2 model is/m.lmq
+done
+expect 0 "$lmquant" seal is
+grep -q 'sealed, 2 files, [0-9.]* [kM]B$' stdout ||
+    fail "a set of floats is sealed: $(cat stdout)"
+
 if "$lmquant" convert -q --digests model digests.lmq 2> /dev/null; then
     rm -rf good is
     mkdir good is
