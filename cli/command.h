@@ -215,7 +215,8 @@ struct progress_state {
     bool is_shown; /* a bar is on the screen */
     double started, last_shown;
     double stage_started, stage_done; /* when it began, and what was done then */
-    const char *stage;
+    char stage[64]; /* without its figures */
+    uint64_t done;
     /* The report as data, made before the output appears (approve_report()). */
     const struct arguments *arguments;
     char *text;

@@ -213,13 +213,27 @@ show_line(const struct progress_state *state, const char *stage, double done,
 
 /* ---- Progress ---- */
 
+/* Whether another stage has begun, or the same again. What stands behind a
+ * colon are figures, which change on the way. */
+static bool
+enter_stage(struct progress_state *state, const char *stage, uint64_t done)
+{
+    char name[sizeof(state->stage)];
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(stage, ":"), stage);
+    bool is_new = done < state->done || strcmp(name, state->stage) != 0;
+    memcpy(state->stage, name, sizeof(name));
+    state->done = done;
+    return is_new;
+}
+
 static int
 show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
 {
     struct progress_state *state = context;
     double now = seconds_now();
     double wait = state->style == STYLE_BAR ? BAR_SECONDS : PLAIN_SECONDS;
-    bool is_new = stage != state->stage;
+    bool is_new = enter_stage(state, stage, done);
 
     if (is_new) {
         state->stage_started = now;
@@ -237,7 +251,6 @@ show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
         state->is_shown = true;
         state->last_shown = now;
     }
-    state->stage = stage;
     return interruption != 0;
 }
 
