@@ -546,8 +546,8 @@ find_task(const char *name)
 static bool
 are_readable(const struct arguments *arguments)
 {
-    static const char *const names[] = {"text", "calibrate", "recipe",
-                                        "baseline"};
+    static const char *const names[] = {"text",   "tokens",   "task",
+                                        "recipe", "baseline", "calibrate"};
     const char *paths[MAX_OCCURRENCES];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -175,6 +175,10 @@ refused 1 "nowhere.yaml: cannot open" --nodes 2 convert \
     --recipe nowhere.yaml "$fable" out.lmq
 refused 1 "nowhere.txt: cannot open" --nodes 2 validate "$fable" gone.lmq \
     nowhere.txt
+for option in --tokens --task --text; do
+    refused 1 "nowhere.txt: cannot open" --nodes 2 validate \
+        $option nowhere.txt "$fable" gone.lmq
+done
 for option in --attribute --floor --part=1/2; do
     refused 2 "${option%%=*} does not go with jobs" \
         --nodes 2 validate $option "$fable" gone.lmq
