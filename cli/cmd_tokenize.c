@@ -44,7 +44,7 @@ parse_ids(const char *text, size_t size, size_t *n, int *code)
         }
         errno = 0;
         long id = strtol(text, &end, 10);
-        if (end == text || errno != 0 || id < 0 || id > INT32_MAX ||
+        if (*text < '0' || *text > '9' || errno != 0 || id > INT32_MAX ||
             (*end != '\0' && strchr(SEPARATORS, *end) == NULL)) {
             print_error("'%.*s' is no token id",
                         (int)strcspn(text, " \t\r\n"), text);
@@ -219,6 +219,9 @@ run(const struct arguments *arguments)
         return usage_error(arguments->command,
                            "--json or --yaml, --ids and --decode exclude each "
                            "other");
+    if (has_option(arguments, "decode") && has_option(arguments, "no-bos"))
+        return usage_error(arguments->command,
+                           "--no-bos does not go with --decode");
     if (lmq_tokenizer_from_path(arguments->operands[0], &open, &tokenizer,
                                 &err) != LMQ_OK)
         return report_error(&err);

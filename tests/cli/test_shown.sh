@@ -34,7 +34,7 @@ printf '1 2 \033[2Jx' > "$work/ids"
 expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq" -
 says "'\\x1b[2Jx' is no token id"
 is_one_sentence "tokenize --decode"
-for ids in '7 -1' '99999999999' '1,2,x'; do
+for ids in '7 -1' '99999999999' '1,2,x' +5 -0 '+' '1 - 2'; do
     echo "$ids" > "$work/ids"
     expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq"
     says "is no token id"
@@ -47,6 +47,8 @@ expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq"
 says "token id 99999 is out of range, the vocabulary has 512"
 expect 2 "$lmquant" tokenize --ids --decode "$fable_lmq" "$work/text"
 says "exclude each other"
+expect 2 "$lmquant" tokenize --decode --no-bos "$fable_lmq" "$work/text"
+says "--no-bos does not go with --decode"
 : > "$work/none"
 expect_from "$work/none" 0 "$lmquant" tokenize --yaml --no-bos "$fable_lmq"
 shows "count: 0"
