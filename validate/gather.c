@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/progress.h"
@@ -169,10 +170,17 @@ lmq_job_name_candidates(struct lmq_job *job,
                         struct lmq_error *err)
 {
     const struct lmq_validate_options *options = job->options;
+    const char *activations = job->session.activations;
     enum lmq_status status = LMQ_OK;
 
     if (n_files + options->n_emulations == 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0, "there is no model to judge");
+    if (n_files == 0 && activations != NULL && strcmp(activations, "f32") != 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".activations %.40s goes with a model: what is "
+                        "emulated rounds as the other program does, or, with "
+                        "f32, not at all",
+                        activations);
     job->n_candidates = n_files + options->n_emulations;
     job->candidates = calloc(job->n_candidates, sizeof(*job->candidates));
     if (job->candidates == NULL)

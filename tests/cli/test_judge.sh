@@ -69,6 +69,12 @@ refused 2 "only once" validate "$fable" fable.lmq --text - --text -
 refused 2 "in place of --text" \
     validate "$fable" fable.lmq --text a.txt --tokens a.txt
 refused 2 "one too many" validate "$fable" fable.lmq a.txt --tokens ids
+for mode in q8 q16; do
+    refused 2 "--activations $mode goes with a model" \
+        validate --emulate q8_0 --activations $mode "$fable" --text a.txt
+    expect 0 "$lmquant" validate -q $few --emulate q8_0 --activations $mode \
+        "$fable" fable.lmq --text a.txt
+done
 refused 2 "--markdown goes without" \
     validate --markdown --yaml "$fable" fable.lmq a.txt
 refused 2 "wants standard output for itself" \
