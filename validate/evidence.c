@@ -301,15 +301,13 @@ doubt_text(const struct lmq_job *job, const struct lmq_judged *candidate,
     json_decref(statements);
 }
 
-static void
-doubt_window(const struct lmq_job *job, uint32_t context, const char *whose,
-             json_t **notes)
+void
+lmq_doubt_window(const struct lmq_job *job, uint32_t context,
+                 const char *whose, json_t **notes)
 {
     if (job->protocol.context > context)
-        lmq_doubt(notes,
-                  "windows of %zu tokens are longer than the %u that %.400s "
-                  "was trained for",
-                  job->protocol.context, context, whose);
+        lmq_doubt(notes, LMQ_LONG_WINDOWS, job->protocol.context, context,
+                  whose);
 }
 
 /* What is no whole window goes without a figure. */
@@ -338,11 +336,11 @@ doubt_protocol(const struct lmq_job *job, const struct lmq_judged *candidate,
                        : candidate->file->hparams.context;
 
     if (candidate == job->candidates) {
-        doubt_window(job, most, "the reference", notes);
+        lmq_doubt_window(job, most, "the reference", notes);
         doubt_documents(job, notes);
     }
     if (own < most)
-        doubt_window(job, own, candidate->file->path, notes);
+        lmq_doubt_window(job, own, candidate->file->path, notes);
 }
 
 static json_t *

@@ -142,6 +142,8 @@ json_t *lmq_describe_layers(const struct lmq_job *job,
                             const struct lmq_stream_sums *layers);
 /* A remark for the report's notes; what the figures themselves say. */
 void lmq_doubt(json_t **notes, const char *format, ...) LMQ_PRINTF(2, 3);
+void lmq_doubt_window(const struct lmq_job *job, uint32_t context,
+                      const char *whose, json_t **notes);
 void lmq_doubt_result(const struct lmq_job *job,
                       const struct lmq_judged *candidate, const json_t *report,
                       json_t **notes);

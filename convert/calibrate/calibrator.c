@@ -160,6 +160,10 @@ make_corpus(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
         status = lmq_work_check(calibrator->model, 1,
                                 lmq_walk_longest(&calibrator->corpus), err);
     if (status == LMQ_OK) {
+        if (given->context > calibrator->model->hparams.context)
+            lmq_notes_add(&plan->notes, LMQ_LONG_WINDOWS, given->context,
+                          calibrator->model->hparams.context,
+                          "the checkpoint");
         plan->calibration = describe(calibrator, given, &texts);
         if (plan->calibration == NULL)
             status = lmq_fail_nomem(err);

@@ -47,6 +47,11 @@ struct lmq_protocol {
     size_t max_tokens;     /* 0: no limit */
 };
 
+/* A note on windows of so many tokens, more than who is named was trained
+ * for. */
+#define LMQ_LONG_WINDOWS                                                      \
+    "windows of %zu tokens are longer than the %u that %.400s was trained for"
+
 /* Texts as they were read, once: standard input does not come again. */
 struct lmq_texts {
     struct lmq_text {

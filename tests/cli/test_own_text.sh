@@ -35,6 +35,13 @@ own=$(kld own.lmq)
 awk -v x="$own" -v y="$first" 'BEGIN { exit !(x < 0.9 * y) }' ||
     fail "no better by its own text: $own, $first without"
 
+grep -q 'trained for' stderr && fail "a note on windows of 256"
+for how in "--own-text --calibrate-tokens 600" \
+    "--calibrate $fable/held-out-b.txt"; do
+    expect 0 "$lmquant" convert --dry-run $how --ctx 300 "$fable" x.lmq
+    says "windows of 300 tokens are longer than the 256 that the checkpoint was"
+done
+
 # Misuse.
 expect 2 "$lmquant" convert --own-text --calibrate "$fable/held-out-b.txt" \
     "$fable" x.lmq

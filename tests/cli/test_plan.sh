@@ -46,6 +46,13 @@ prints ' smaller$'
 prints '^version: 1$'
 grep -q 'makes it' stdout && fail "a recipe is named that is not written"
 
+grep -q 'trained for' stderr && fail "a note on windows of 64"
+for part in "--target-bits 6" "--part 1/2"; do
+    expect 0 $plan -c 300 $part "$fable"
+    says "windows of 300 tokens are longer than the 256 that the checkpoint was"
+done
+expect 0 $plan --target-kld 0.01 "$fable"
+
 # What is rotated is weighed when that is asked for.
 grep -q rotat stdout && fail "rotated without being asked to"
 expect 0 $plan -v --rotate --target-bits 6 -o rotate.yaml "$fable"

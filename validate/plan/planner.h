@@ -140,6 +140,7 @@ enum lmq_status lmq_planner_take_parts(struct lmq_planner *planner,
 
 /* ---- planner_report.c ---- */
 
+json_t *lmq_planner_notes(const struct lmq_planner *planner);
 json_t *lmq_planner_describe(const struct lmq_planner *planner,
                              const char *output);
 

@@ -86,8 +86,7 @@ lmq_planner_describe_part(const struct lmq_planner *planner, json_t **out,
     lmq_put(&json, "alone", describe_due(o, planner->alone, 0, n));
     lmq_put(&json, "uniform",
             describe_due(o, planner->uniform, n, planner->offers.n));
-    lmq_put(&json, "notes",
-            lmq_describe_notes(planner->job.reference_file, NULL));
+    lmq_put(&json, "notes", lmq_planner_notes(planner));
     lmq_put(&json, "seconds",
             lmq_json_number(lmq_json_reread(lmq_clock_seconds() -
                                             planner->job.started)));

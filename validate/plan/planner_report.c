@@ -164,6 +164,17 @@ describe_kv(const struct lmq_planner *planner)
 }
 
 json_t *
+lmq_planner_notes(const struct lmq_planner *planner)
+{
+    const struct lmq_checkpoint *file = planner->job.reference_file;
+    json_t *notes = lmq_describe_notes(file, NULL);
+
+    lmq_doubt_window(&planner->job, file->hparams.context, "the checkpoint",
+                     &notes);
+    return notes;
+}
+
+json_t *
 lmq_planner_describe(const struct lmq_planner *planner, const char *output)
 {
     const struct lmq_job *job = &planner->job;
@@ -184,7 +195,7 @@ lmq_planner_describe(const struct lmq_planner *planner, const char *output)
     if (planner->n_kv > 0)
         lmq_put(&json, "kv", describe_kv(planner));
     lmq_put(&json, "recipe", json_string(planner->recipe));
-    lmq_put(&json, "notes", lmq_describe_notes(job->reference_file, NULL));
+    lmq_put(&json, "notes", lmq_planner_notes(planner));
     lmq_put(&json, "seconds",
             lmq_json_number(lmq_clock_seconds() - job->started));
     return json;
