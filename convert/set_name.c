@@ -84,18 +84,20 @@ digest_member(struct digest *digest, const struct lmq_plan_member *member,
     return LMQ_OK;
 }
 
-static enum lmq_status
-digest_members(struct digest *digest, const struct lmq_plan *plan,
-               unsigned char name[LMQ_SET_ID], struct lmq_error *err)
+enum lmq_status
+lmq_plan_identify(const struct lmq_plan *plan, unsigned char name[LMQ_SET_ID],
+                  struct lmq_error *err)
 {
+    struct digest digest;
     enum lmq_status status = LMQ_OK;
 
-    digest_add_number(digest, plan->n_members);
+    digest_begin(&digest);
+    digest_add_number(&digest, plan->n_members);
     for (uint32_t i = 0; i < plan->n_members && status == LMQ_OK; i++)
-        status = digest_member(digest, &plan->members[i], err);
+        status = digest_member(&digest, &plan->members[i], err);
     for (int i = 0; i < 4; i++)
         lmq_store_u32le(name + 4 * i,
-                        digest->words[i] | (i == 0)); /* zeros are no name */
+                        digest.words[i] | (i == 0)); /* zeros are no name */
     return status;
 }
 
@@ -103,10 +105,8 @@ enum lmq_status
 lmq_plan_name_set(struct lmq_plan *plan, struct lmq_error *err)
 {
     unsigned char name[LMQ_SET_ID];
-    struct digest digest;
+    enum lmq_status status = lmq_plan_identify(plan, name, err);
 
-    digest_begin(&digest);
-    enum lmq_status status = digest_members(&digest, plan, name, err);
     for (uint32_t i = 0; i < plan->n_members; i++)
         memcpy(plan->members[i].layout.set_id, name, LMQ_SET_ID);
     return status;
@@ -149,14 +149,4 @@ lmq_plan_sample(struct lmq_input *input, unsigned char name[LMQ_SET_ID],
     for (int i = 0; i < 4; i++)
         lmq_store_u32le(name + 4 * i, digest.words[i]);
     return status;
-}
-
-enum lmq_status
-lmq_plan_identify(const struct lmq_plan *plan, unsigned char name[LMQ_SET_ID],
-                  struct lmq_error *err)
-{
-    struct digest digest;
-
-    digest_begin(&digest);
-    return digest_members(&digest, plan, name, err);
 }
