@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void
-lmq_hex(const unsigned char *bytes, size_t n, char *text)
-{
-    for (size_t i = 0; i < n; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-}
-
 json_t *
 lmq_f64_bits(double value)
 {
@@ -62,7 +55,8 @@ lmq_hex_of(const unsigned char *bytes, size_t n)
     if (text == NULL)
         return NULL;
     text[0] = '\0';
-    lmq_hex(bytes, n, text);
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
     json_t *json = json_string(text);
     free(text);
     return json;

@@ -16,8 +16,7 @@ json_t *lmq_f32_bits(float value);
 double lmq_f64_of(const json_t *json);
 float lmq_f32_of(const json_t *json);
 
-/* 2 n digits and a 0. */
-void lmq_hex(const unsigned char *bytes, size_t n, char *text);
+/* 2 n digits. */
 json_t *lmq_hex_of(const unsigned char *bytes, size_t n);
 /* False if it is not so long, or no hexadecimal digits. */
 bool lmq_hex_read(const json_t *json, unsigned char *bytes, size_t n);

@@ -27,17 +27,15 @@ describe_sources(const struct lmq_plan *plan, struct lmq_error *err)
     for (size_t i = 0; i < checkpoint->n_files; i++) {
         struct lmq_input *input = checkpoint->files[i];
         unsigned char id[LMQ_SET_ID];
-        char text[2 * LMQ_SET_ID + 1];
         if (lmq_plan_sample(input, id, err) != LMQ_OK) {
             json_decref(sources);
             return NULL;
         }
-        lmq_hex(id, sizeof(id), text);
         json_t *source = json_object();
         lmq_put(&source, "name",
                 lmq_json_text(lmq_path_base(lmq_input_path(input))));
         lmq_put(&source, "size", lmq_json_size(lmq_input_size(input)));
-        lmq_put(&source, "samples", json_string(text));
+        lmq_put(&source, "samples", lmq_hex_of(id, sizeof(id)));
         lmq_append(&sources, source);
     }
     return sources;
@@ -102,7 +100,6 @@ static json_t *
 describe(const struct lmq_plan *plan, struct lmq_error *err)
 {
     unsigned char id[LMQ_SET_ID];
-    char text[2 * LMQ_SET_ID + 1];
     json_t *json = json_object();
 
     lmq_put(&json, "version", json_string(PACKAGE_VERSION));
@@ -115,8 +112,7 @@ describe(const struct lmq_plan *plan, struct lmq_error *err)
         json_decref(json);
         return NULL;
     }
-    lmq_hex(id, sizeof(id), text);
-    lmq_put(&json, "plan", json_string(text));
+    lmq_put(&json, "plan", lmq_hex_of(id, sizeof(id)));
     return json;
 }
 

@@ -6,13 +6,13 @@
 #include "validate/parts/part_source.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/crc32.h"
 #include "base/report.h"
 #include "convert/set_name.h"
+#include "convert/sets/journal_bits.h"
 #include "formats/model/hparams_json.h"
 
 /* The sizes of its files and samples of their bytes, as when conversions are
@@ -24,14 +24,11 @@ describe_files(const struct lmq_checkpoint *file, struct lmq_error *err)
 
     for (size_t i = 0; i < file->n_files; i++) {
         unsigned char id[LMQ_SET_ID];
-        char text[2 * LMQ_SET_ID + 1];
         if (lmq_plan_sample(file->files[i], id, err) != LMQ_OK) {
             json_decref(list);
             return NULL;
         }
-        for (size_t j = 0; j < LMQ_SET_ID; j++)
-            snprintf(text + 2 * j, 3, "%02x", id[j]);
-        lmq_append(&list, json_string(text));
+        lmq_append(&list, lmq_hex_of(id, sizeof(id)));
     }
     return list;
 }
