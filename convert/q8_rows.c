@@ -168,12 +168,8 @@ lmq_q8_read_rows(struct lmq_checkpoint *checkpoint,
                  unsigned group, struct lmq_q8_reader *reader, int8_t *q,
                  float *scales, struct lmq_error *err)
 {
-    if (tensor->joined != NULL && lmq_q8_is_stored(tensor, group))
-        return read_joined(checkpoint, tensor, row, n, group, reader, q,
-                           scales, err);
-    return lmq_q8_is_stored(tensor, group)
-               ? read_stored(checkpoint, tensor, row, n, group, reader, q,
-                             scales, err)
-               : quantize(checkpoint, tensor, row, n, group, reader, q,
-                          scales, err);
+    return (!lmq_q8_is_stored(tensor, group) ? quantize
+            : tensor->joined != NULL         ? read_joined
+                                             : read_stored)(
+        checkpoint, tensor, row, n, group, reader, q, scales, err);
 }
