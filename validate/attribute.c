@@ -68,12 +68,6 @@ describe_share(const char *kind, const char *name, double full, double without)
     return json;
 }
 
-static double
-mean_kld(const struct lmq_drift *drift)
-{
-    return lmq_drift_mean_kld(drift);
-}
-
 /* What each type of keys and values adds to the divergence. */
 static json_t *
 describe_kv(const struct lmq_drift *drifts)
@@ -81,11 +75,12 @@ describe_kv(const struct lmq_drift *drifts)
     json_t *list = json_array();
 
     for (size_t i = 0; i < N_KV; i++) {
-        double kld = mean_kld(&drifts[i]);
+        double kld = lmq_drift_mean_kld(&drifts[i]);
+        double added = kld - lmq_drift_mean_kld(&drifts[0]);
         json_t *json = json_object();
         lmq_put(&json, "type", json_string(kv_types[i].name));
         lmq_put(&json, "kld", lmq_json_number(kld));
-        lmq_put(&json, "added", lmq_json_number(kld - mean_kld(&drifts[0])));
+        lmq_put(&json, "added", lmq_json_number(added));
         lmq_append(&list, json);
     }
     return list;
@@ -169,12 +164,13 @@ lmq_attribute(struct lmq_job *job, size_t index, struct lmq_error *err)
                             "attributing", drifts, NULL, err);
     if (status != LMQ_OK)
         goto done;
-    double full = mean_kld(&drifts[1]);
-    double weights = mean_kld(&drifts[AT_ACTIVATIONS]);
-    double float_kv = mean_kld(&drifts[AT_KV]);
+    double full = lmq_drift_mean_kld(&drifts[1]);
+    double weights = lmq_drift_mean_kld(&drifts[AT_ACTIVATIONS]);
+    double float_kv = lmq_drift_mean_kld(&drifts[AT_KV]);
     for (size_t i = AT_PARTS; i < n_sides; i++)
         shares[i] = describe_share(i < AT_LAYERS ? "part" : "layer",
-                                   sides[i].name, full, mean_kld(&drifts[i]));
+                                   sides[i].name, full,
+                                   lmq_drift_mean_kld(&drifts[i]));
     json_t *json = json_object();
     lmq_put(&json, "tokens", lmq_json_size(n_tokens));
     lmq_put(&json, "kld", lmq_json_number(full));
@@ -211,7 +207,8 @@ lmq_measure_floor(struct lmq_job *job, struct lmq_error *err)
     if (status == LMQ_OK) {
         json_t *json = json_object();
         lmq_put(&json, "tokens", lmq_json_size(n_tokens));
-        lmq_put(&json, "kld", lmq_json_number(mean_kld(&drifts[1])));
+        lmq_put(&json, "kld",
+                lmq_json_number(lmq_drift_mean_kld(&drifts[1])));
         lmq_put(&json, "logit_max_abs", lmq_json_number(drifts[1].max_abs));
         for (size_t i = 0; i < job->n_candidates; i++)
             lmq_put(&job->candidates[i].report, "floor", json_incref(json));
