@@ -202,7 +202,7 @@ run(const struct arguments *arguments)
     int shown = print_report(arguments, report);
     if (shown < 0 && !has_option(arguments, "quiet"))
         print_summary(report);
-    if (code != EXIT_USAGE && lmq_report_number(report, "compared") == 0)
+    if (lmq_report_number(report, "compared") == 0)
         code = refuse_strangers(arguments, report);
     lmq_report_free(report);
     return shown > 0 ? shown : code;

@@ -138,7 +138,7 @@ option_real(const struct arguments *arguments, const char *name, double least,
     if (text == NULL)
         return true;
     double number = strtod(text, &end);
-    if (begins_number(text) && strpbrk(text, "xX") == NULL && *end == '\0' &&
+    if (begins_number(text) && *end == '\0' &&
         number >= least && number <= most) {
         *value = number;
         return true;
