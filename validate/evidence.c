@@ -239,8 +239,10 @@ doubt_order(const struct lmq_job *job, const struct lmq_judged *candidate,
 
     if (are_one_file(reference, judged))
         lmq_doubt(notes, "%.400s is judged against itself%s", judged,
-              is_float ? ", in float32 both times"
-                       : ": what its weights lost is not seen");
+                  !is_float ? ": what its weights lost is not seen"
+                  : job->kv_type == LMQ_KV_F32
+                      ? ", in float32 both times"
+                      : ", but for its keys and values in float32 both times");
     else if (is_quantized(job->reference_file) && is_float)
         lmq_doubt(notes,
               "the reference %.400s is quantized and the judged %.400s is "
@@ -367,14 +369,21 @@ lmq_doubt_result(const struct lmq_job *job, const struct lmq_judged *candidate,
                  const json_t *report, json_t **notes)
 {
     const json_t *figure = json_object_get(report, "top1_agreement");
+    const json_t *reference = json_object_get(report, "reference");
     double agreement = json_number_value(figure);
+    double ppl = json_number_value(json_object_get(reference, "ppl"));
     uint64_t n = candidate->drift.n;
 
     if (candidate == job->candidates && n < FEW_TOKENS)
         lmq_doubt(notes,
                   "%" PRIu64 " token%s scored, which says next to nothing",
                   n, n == 1 ? " is" : "s are");
-
+    if (candidate == job->candidates && ppl > (double)job->vocabulary)
+        lmq_doubt(notes,
+                  "the reference would do better to guess: its perplexity is "
+                  "%.0f with %zu tokens; is this its tokenizer, and a text of "
+                  "its kind?",
+                  ppl, job->vocabulary);
     if (json_is_number(figure) && agreement < HARDLY_THE_SAME)
         lmq_doubt(notes,
                   "%.400s has the same top token at only %.2f %% of the "

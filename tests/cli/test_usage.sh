@@ -339,7 +339,13 @@ expect 0 "$lmquant" validate -q --json --ctx 32 fable.lmq "$fable" text
 "$is_json" notes.0 < stdout | grep -q 'is quantized' ||
     fail "the note is not in the JSON"
 expect 0 "$lmquant" validate --ctx 32 "$fable" "$fable" text
-says "note: $fable is judged against itself"
+says "note: $fable is judged against itself, in float32 both times"
+expect 0 "$lmquant" validate --ctx 32 --kv q8 "$fable" "$fable" text
+says "judged against itself, but for its keys and values in float32 both times"
+printf "$(awk 'BEGIN { for (i = 1; i < 400; i++)
+    printf "\\%03o\\000", i * i * 7 % 251 }')" > guesses
+expect 0 "$lmquant" validate --ctx 32 --tokens guesses "$fable" fable.lmq
+says "the reference would do better to guess"
 expect 0 "$lmquant" validate --ctx 32 "$fable" fable.lmq text
 says "tokens are scored, which says next to nothing"
 expect 0 "$lmquant" validate --ctx 32 --max-tokens 400 "$fable" fable.lmq \
