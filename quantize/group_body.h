@@ -395,8 +395,8 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
             struct lmq_quant_stats *stats)
 {
     float inverse = scale < 0 || scale > 0 ? 1 / scale : 0;
-    ivec least = (ivec){0} + lmq_q_least(quant->bits);
-    ivec largest = (ivec){0} + lmq_q_most(quant->bits);
+    vec least = (vec){0} + (ROUND_MAGIC + (float)lmq_q_least(quant->bits));
+    vec largest = (vec){0} + (ROUND_MAGIC + (float)lmq_q_most(quant->bits));
     vec sum_sq[PARTS] = {0}, err_sq[PARTS] = {0};
 
     for (size_t i = 0; i < n; i += LANES)
@@ -404,12 +404,12 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
             size_t at = i + p * LMQ_ROW_WIDTH;
             vec v;
             memcpy(&v, x + at, sizeof(v));
-            vec rounded = v * inverse + ROUND_MAGIC - ROUND_MAGIC;
-            ivec whole = __builtin_convertvector(rounded, ivec);
-            whole = larger(smaller(whole, largest), least);
+            /* The last bits of the sum are the whole number's. */
+            ivec whole = (ivec)(v * inverse + ROUND_MAGIC);
+            whole = larger(smaller(whole, (ivec)largest), (ivec)least);
             bvec bytes = __builtin_convertvector(whole, bvec);
             memcpy(q + at, &bytes, sizeof(bytes));
-            vec err = v - __builtin_convertvector(whole, vec) * scale;
+            vec err = v - ((vec)whole - ROUND_MAGIC) * scale;
             sum_sq[p] += v * v;
             err_sq[p] += err * err;
             most[p] = larger((ivec)err & 0x7fffffff, most[p]);
