@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text/c_locale.h"
 
 /* ---- The verdict ---- */
 
@@ -262,7 +261,7 @@ put_row(struct lmq_buffer *page, const char *label, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    lmq_c_vsnprintf(text, sizeof(text), format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     put(page, "<tr><td>%s<td class=text>", label);
     lmq_page_text(page, text);
