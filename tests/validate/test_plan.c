@@ -150,6 +150,8 @@ START_TEST(a_plan_holds_elsewhere_and_beats_one_encoding_for_all)
         if (lmq_report_number(all, "bytes") <=
             lmq_report_number(report, "prediction.bytes"))
             ck_assert(kld <= lmq_report_number(all, "kld"));
+        if (strcmp(lmq_report_string(all, "name"), "keep") == 0)
+            ck_assert(lmq_report_number(all, "bits_per_weight") == 32);
     }
     const struct lmq_report *front = lmq_report_at(report, "front");
     for (size_t i = 1; i < lmq_report_length(front); i++)

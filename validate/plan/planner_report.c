@@ -37,8 +37,8 @@ describe_point(const struct lmq_planner *planner, double bytes, double kld)
     json_t *json = json_object();
 
     /* Recipes differ in length, but little. */
-    bytes += (double)choice->file - choice->bytes;
-    lmq_put(&json, "bytes", lmq_json_size((uint64_t)fmax(bytes, 0)));
+    double file = bytes + (double)choice->file - choice->bytes;
+    lmq_put(&json, "bytes", lmq_json_size((uint64_t)fmax(file, 0)));
     lmq_put(&json, "bits_per_weight",
             lmq_json_number(bits_of(planner, bytes)));
     lmq_put(&json, "kld",
