@@ -47,6 +47,17 @@
     "'hidden_dropout': 0.0, 'layer_norm_epsilon': 1e-05, "                    \
     "'model_type': 'falcon', " SIZE_KEYS
 
+/* No rotary positions, everything has biases. */
+#define FALCON_RW                                                             \
+    .config = FALCON_KEYS "'alibi': true, 'bias': true, "                     \
+                          "'multi_query': false, "                            \
+                          "'new_decoder_architecture': false, "               \
+                          "'parallel_attn': false}",                          \
+    .frame = falcon_frame,                                                    \
+    .layers = {falcon_one_norm, falcon_layer},                                \
+    .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_NORM_BIAS | HAS_QKV_BIAS |     \
+            HAS_OUT_BIAS | HAS_MLP_BIAS | HAS_HEAD_COPY
+
 /* Of the first releases. */
 #define OLD_FALCON_KEYS                                                       \
     "{'alibi': false, 'apply_residual_connection_post_layernorm': false, "    \
@@ -217,16 +228,7 @@ const struct family other_families[] = {
                   .theta = 500042},
     },
     {
-        /* No rotary positions, everything has biases */
-        .name = "falcon-rw",
-        .config = FALCON_KEYS "'alibi': true, 'bias': true, "
-                              "'multi_query': false, "
-                              "'new_decoder_architecture': false, "
-                              "'parallel_attn': false}",
-        .frame = falcon_frame,
-        .layers = {falcon_one_norm, falcon_layer},
-        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_NORM_BIAS | HAS_QKV_BIAS |
-                HAS_OUT_BIAS | HAS_MLP_BIAS | HAS_HEAD_COPY,
+        .name = "falcon-rw", FALCON_RW,
         .shape = {.dim = 56, .hidden = 4 * 56, .layers = 3, .heads = 4,
                   .kv_heads = 4, .head_dim = 14, .vocab = 61,
                   .max_positions = 2048, .eps = 1e-5, .norm = ORACLE_LAYER,
@@ -235,15 +237,7 @@ const struct family other_families[] = {
     },
     {
         /* So many heads that bfloat16 rounds their slopes */
-        .name = "falcon-rw-heads",
-        .config = FALCON_KEYS "'alibi': true, 'bias': true, "
-                              "'multi_query': false, "
-                              "'new_decoder_architecture': false, "
-                              "'parallel_attn': false}",
-        .frame = falcon_frame,
-        .layers = {falcon_one_norm, falcon_layer},
-        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_NORM_BIAS | HAS_QKV_BIAS |
-                HAS_OUT_BIAS | HAS_MLP_BIAS | HAS_HEAD_COPY,
+        .name = "falcon-rw-heads", FALCON_RW,
         .shape = {.dim = 64, .hidden = 4 * 64, .layers = 2, .heads = 16,
                   .kv_heads = 16, .head_dim = 4, .vocab = 61,
                   .max_positions = 2048, .eps = 1e-5, .norm = ORACLE_LAYER,
