@@ -17,4 +17,7 @@
                      _mm256_madd_epi16((__m256i)(v), (__m256i)(v)))
 #define LMQ_ROW_HALF(v) \
     _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT))
+#define LMQ_ROW_TURN(v, at) \
+    _mm256_permutevar8x32_epi32((__m256i)(v), (__m256i)(at))
+#define LMQ_ROW_BITS(v) (unsigned)_mm256_movemask_ps((__m256)(v))
 #include "quantize/group_body.h"

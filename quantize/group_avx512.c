@@ -16,4 +16,7 @@
     _mm512_dpwssd_epi32((__m512i)(sum), (__m512i)(v), (__m512i)(v))
 #define LMQ_ROW_HALF(v) \
     _mm512_cvtph_ps(_mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT))
+#define LMQ_ROW_TURN(v, at) \
+    _mm512_permutexvar_epi32((__m512i)(at), (__m512i)(v))
+#define LMQ_ROW_BITS(v) (unsigned)_mm512_movepi32_mask((__m512i)(v))
 #include "quantize/group_body.h"

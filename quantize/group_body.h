@@ -9,7 +9,7 @@
  * set has in one instruction: LMQ_ROW_MISS(v), v less the nearest whole number;
  * LMQ_ROW_HALF(v), floats as half precision has them; LMQ_ROW_MAX(a, b) and
  * LMQ_ROW_MIN(a, b), of 32-bit integers; LMQ_ROW_CLAMP(v, low, high), of finite
- * floats; LMQ_ROW_SQUARES (group_look_body.h).
+ * floats; with LMQ_ROW_SQUARES what group_look_body.h says.
  */
 #include "quantize/group.h"
 
@@ -24,8 +24,12 @@
 /* Sixteen lanes in as many vectors as the instruction set needs. */
 #define PARTS (LANES / LMQ_ROW_WIDTH)
 
-/* Groups whose steps are taken side by side: what one waits for, another does. */
+/* Groups that go through each pass before the next: what one waits for, another
+ * does. */
 #define BATCH ((size_t)16)
+
+/* What is to know that its groups have 64 numbers. */
+#define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
 typedef float vec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
 typedef int32_t ivec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
@@ -203,9 +207,14 @@ least_lane(const vec *v)
     return least & (LANES - 1);
 }
 
-/* Least squares: the factor with which these whole numbers come closest. */
-static inline float
-best_factor(const float *x, size_t n, float inverse, unsigned bits)
+/* Of x * q and of q * q, which least squares need, lane by lane. */
+struct factor_sums {
+    vec xq[PARTS], qq[PARTS];
+};
+
+ALWAYS_INLINE void
+sum_factor(const float *x, size_t n, float inverse, unsigned bits,
+           struct factor_sums *sums)
 {
     vec xq[PARTS] = {0}, qq[PARTS] = {0};
 
@@ -217,18 +226,28 @@ best_factor(const float *x, size_t n, float inverse, unsigned bits)
             xq[p] += v * q;
             qq[p] += q * q;
         }
-    return sum_lanes(xq) / sum_lanes(qq);
+    memcpy(sums->xq, xq, sizeof(xq));
+    memcpy(sums->qq, qq, sizeof(qq));
 }
 
-/* Tries sixteen steps at once, one per lane. `top` is the element with the
- * largest magnitude as it is to come out with q = `limit`, but for what an
- * offset adds. */
+/* Least squares: the factor with which these whole numbers come closest. */
 static inline float
-search_scale(const float *x, size_t n, float top, float limit,
-             const float *offsets, unsigned bits)
+best_factor(const float *x, size_t n, float inverse, unsigned bits)
+{
+    struct factor_sums sums;
+
+    sum_factor(x, n, inverse, bits, &sums);
+    return sum_lanes(sums.xq) / sum_lanes(sums.qq);
+}
+
+/* Tries sixteen steps at once, one per lane, and tells the best. `top` is the
+ * element with the largest magnitude as it is to come out with q = `limit`, but
+ * for what an offset adds. */
+static inline unsigned
+best_step(const float *x, size_t n, float top, float limit,
+          const float *offsets, unsigned bits)
 {
     vec inverse[PARTS], err_sq[PARTS] = {0}, odd_err_sq[PARTS] = {0};
-    float steps[LANES];
 
     memcpy(inverse, offsets, sizeof(inverse));
     for (size_t p = 0; p < PARTS; p++)
@@ -244,8 +263,16 @@ search_scale(const float *x, size_t n, float top, float limit,
         }
     for (size_t p = 0; p < PARTS; p++) /* from steps to units of x */
         err_sq[p] = (err_sq[p] + odd_err_sq[p]) / (inverse[p] * inverse[p]);
-    memcpy(steps, inverse, sizeof(steps));
-    return best_factor(x, n, steps[least_lane(err_sq)], bits);
+    return (unsigned)least_lane(err_sq);
+}
+
+static inline float
+search_scale(const float *x, size_t n, float top, float limit,
+             const float *offsets, unsigned bits)
+{
+    unsigned best = best_step(x, n, top, limit, offsets, bits);
+
+    return best_factor(x, n, (offsets[best] + limit) / top, bits);
 }
 
 /* Sums of squares of very large or very small values would leave the range of
@@ -386,18 +413,23 @@ add_squares(const float *x, size_t n, float scale, const int8_t *q,
     stats->err_sq += err_sq;
 }
 
-/* The values for a given scale, and what they miss; the bits of the most that a
- * number misses go into `most`. n is a multiple of LANES; x and q may be padded
- * with zeros. */
-static inline void
+/* Of a group's squares and of what it misses, lane by lane. */
+struct group_sums {
+    vec sq[PARTS], err_sq[PARTS];
+};
+
+/* The values for a given scale and its inverse, and what they miss; the bits of
+ * the most that a number misses go into `most`. n is a multiple of LANES; x and
+ * q may be padded with zeros. */
+ALWAYS_INLINE void
 round_group(const struct lmq_quant *quant, const float *x, size_t n,
-            float scale, int8_t *q, ivec most[PARTS],
-            struct lmq_quant_stats *stats)
+            float scale, float inverse, int8_t *q, struct group_sums *sums,
+            ivec most[PARTS])
 {
-    float inverse = scale < 0 || scale > 0 ? 1 / scale : 0;
     vec least = (vec){0} + (ROUND_MAGIC + (float)lmq_q_least(quant->bits));
     vec largest = (vec){0} + (ROUND_MAGIC + (float)lmq_q_most(quant->bits));
     vec sum_sq[PARTS] = {0}, err_sq[PARTS] = {0};
+    ivec far[PARTS] = {0};
 
     for (size_t i = 0; i < n; i += LANES)
         for (size_t p = 0; p < PARTS; p++) {
@@ -412,10 +444,20 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
             vec err = v - ((vec)whole - ROUND_MAGIC) * scale;
             sum_sq[p] += v * v;
             err_sq[p] += err * err;
-            most[p] = larger((ivec)err & 0x7fffffff, most[p]);
+            far[p] = larger((ivec)err & 0x7fffffff, far[p]);
         }
+    memcpy(sums->sq, sum_sq, sizeof(sum_sq));
+    memcpy(sums->err_sq, err_sq, sizeof(err_sq));
+    for (size_t p = 0; p < PARTS; p++)
+        most[p] = larger(far[p], most[p]);
+}
 
-    float group_err = sum_lanes(err_sq), group_sq = sum_lanes(sum_sq);
+ALWAYS_INLINE void
+count_group(const float *x, size_t n, float scale, const int8_t *q,
+            const struct group_sums *sums, struct lmq_quant_stats *stats)
+{
+    float group_err = sum_lanes(sums->err_sq), group_sq = sum_lanes(sums->sq);
+
     if (group_sq > SQUARES_LEAST && group_sq < SQUARES_MOST) {
         stats->sum_sq += (double)group_sq;
         stats->err_sq += (double)group_err;
@@ -426,6 +468,7 @@ round_group(const struct lmq_quant *quant, const float *x, size_t n,
         stats->worst_err_sq = group_err;
         stats->worst_group = stats->n_groups;
     }
+    stats->n_groups++;
 }
 
 static inline void
@@ -433,15 +476,8 @@ choose_scales(const struct lmq_quant *quant, const float *x, size_t n,
               size_t n_groups, const float *max_abs, float *scales)
 {
 #ifdef LMQ_ROW_SQUARES
-    unsigned steps[BATCH];
-
     if (quant->bits == LMQ_BITS_MAX && quant->method != LMQ_METHOD_ABSMAX) {
-        look_at_steps(quant, x, n, n_groups, max_abs, steps);
-        for (size_t i = 0; i < n_groups; i++, x += n)
-            scales[i] =
-                __builtin_popcount(steps[i]) <= FEW_STEPS
-                    ? scale_of_possible(x, n, max_abs[i], steps[i])
-                    : choose_scale(quant, x, n, max_abs[i]);
+        search_scales(quant, x, n, n_groups, max_abs, scales);
         return;
     }
 #endif
@@ -458,6 +494,8 @@ quantize_groups(const struct lmq_quant *quant, const float *x, size_t n,
 {
     ivec most[PARTS] = {0};
     float max_abs[BATCH] = {0}, wanted[BATCH] = {0}, scales[BATCH], max_err;
+    float inverse[BATCH];
+    struct group_sums sums[BATCH];
     size_t n_finite = 0;
 
     for (; n_finite < n_groups; n_finite++) {
@@ -472,6 +510,8 @@ quantize_groups(const struct lmq_quant *quant, const float *x, size_t n,
         memcpy(&v, wanted + i, sizeof(v));
         v = stored_scales(quant, v);
         memcpy(scales + i, &v, sizeof(v));
+        v = (vec)((ivec)(1 / v) & (v != 0));
+        memcpy(inverse + i, &v, sizeof(v));
     }
     for (size_t i = 0; i < n_finite; i++) {
         float scale = wanted[i] < 0 ? -wanted[i] : wanted[i];
@@ -479,10 +519,11 @@ quantize_groups(const struct lmq_quant *quant, const float *x, size_t n,
         stats->max_abs =
             max_abs[i] > stats->max_abs ? max_abs[i] : stats->max_abs;
     }
-    for (size_t i = 0; i < n_finite; i++) {
-        round_group(quant, x + i * n, n, scales[i], q + i * n, most, stats);
-        stats->n_groups++;
-    }
+    for (size_t i = 0; i < n_finite; i++)
+        round_group(quant, x + i * n, n, scales[i], inverse[i], q + i * n,
+                    &sums[i], most);
+    for (size_t i = 0; i < n_finite; i++)
+        count_group(x + i * n, n, scales[i], q + i * n, &sums[i], stats);
     memcpy(stored, scales, n_finite * sizeof(*stored));
     uint32_t top = top_lane(most);
     memcpy(&max_err, &top, sizeof(max_err));

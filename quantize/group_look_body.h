@@ -2,12 +2,15 @@
  * group_look_body.h - which of the sixteen steps may be the best of a group of
  * 8 bits, found in integers.
  *
- * Part of group_body.h, where the instruction set has LMQ_ROW_SQUARES(sum, v):
- * to each sum of 32 bits the squares of its two numbers of 16 bits. The search
- * takes the step whose error is least, and sums that are known but for a
- * hundredth tell which that is nine times in ten; then nothing else is tried.
- * Else the few that remain are, in search_scale()'s very sums. So the bits are
- * the same as if each step had been tried in full.
+ * Part of group_body.h, where the instruction set has LMQ_ROW_SQUARES(sum, v),
+ * to each sum of 32 bits the squares of its two numbers of 16 bits;
+ * LMQ_ROW_TURN(v, at), lanes by their numbers; and LMQ_ROW_BITS(v), a bit for
+ * each lane below zero.
+ *
+ * The search takes the step whose error is least, and sums that are known but
+ * for a hundredth tell which that is nine times in ten; then nothing else is
+ * tried. Else the few that remain are, in best_step()'s very sums. So the bits
+ * are the same as if each step had been tried in full.
  */
 
 /*
@@ -17,7 +20,7 @@
  *
  * That is off by less than MISS(k) steps: a unit for what is cut off at the
  * middle and half a unit for each twentieth, half of the last of the LOOK_BITS
- * that are squared, and what floats round, here and in search_scale(). So the
+ * that are squared, and what floats round, here and in best_step(). So the
  * root of a sum of n squares is off by less than sqrt(n) * MISS, and the sum,
  * for 2 * sqrt(a * b) <= a + b, by less than PART(k) of itself, PART(k) of
  * n / 12, which it is about, and the square of PART(k) of that.
@@ -34,7 +37,7 @@
 
 /* Of a sum of squares, in units of the middle step: times this and USUAL added
  * for each number, or taken away, it is no less, or no more, than what
- * search_scale() finds. */
+ * best_step() finds. */
 static const float sum_most[LANES] = {EACH_STEP(MOST)};
 static const float sum_least[LANES] = {EACH_STEP(LEAST)};
 static const float sum_usual[LANES] = {EACH_STEP(USUAL)};
@@ -48,6 +51,21 @@ static const int32_t twentieths[LANES] = {EACH_STEP(TWICE)};
 typedef int16_t hvec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
 typedef uint16_t uhvec __attribute__((vector_size(4 * LMQ_ROW_WIDTH)));
 typedef int16_t half_hvec __attribute__((vector_size(2 * LMQ_ROW_WIDTH)));
+
+/* The least lane, in all of them. */
+static inline ivec
+least_of(ivec v)
+{
+#if LMQ_ROW_WIDTH == 16
+    const ivec number = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#else
+    const ivec number = {0, 1, 2, 3, 4, 5, 6, 7};
+#endif
+
+    for (int apart = LMQ_ROW_WIDTH / 2; apart > 0; apart /= 2)
+        v = smaller(v, (ivec)LMQ_ROW_TURN(v, number ^ apart));
+    return v;
+}
 
 static inline void
 add_misses(ivec sum[PARTS], const ivec number[PARTS], const int16_t *middle,
@@ -65,17 +83,13 @@ add_misses(ivec sum[PARTS], const ivec number[PARTS], const int16_t *middle,
     }
 }
 
-/* The sums of squares for each step. By itself, or GCC 12 at -O3 unrolls it
- * and shuffles out of registers what a load gives all lanes at once (1.45 in
- * place of 1.18 ns for each number of a row). */
-__attribute__((noinline)) static void
-sum_misses(const float *x, size_t n, float max_abs, int32_t sums[LANES])
+/* Where numbers are at the middle step, and how far they go with a twentieth:
+ * the lowest bits of both. */
+static inline void
+place_numbers(const float *x, size_t n, float per_step, float per_twentieth,
+              int16_t *middle, int16_t *change)
 {
-    const float per_step = 65536 * (LMQ_Q_MAX + OFFSET(0)) / max_abs;
-    const float per_twentieth = 65536 / 20.0f / max_abs;
     const float half_bit = 1 << (15 - LOOK_BITS);
-    int16_t middle[LMQ_GROUP_MAX], change[LMQ_GROUP_MAX];
-    ivec number[PARTS], even[PARTS] = {0}, odd[PARTS] = {0};
 
     for (size_t i = 0; i < n; i += LMQ_ROW_WIDTH) {
         vec v;
@@ -87,55 +101,84 @@ sum_misses(const float *x, size_t n, float max_abs, int32_t sums[LANES])
         low = __builtin_convertvector(by, half_hvec);
         memcpy(change + i, &low, sizeof(low));
     }
-    memcpy(number, twentieths, sizeof(number));
-    for (size_t i = 0; i < n; i += 4) { /* two chains hide the latency */
-        add_misses(even, number, middle + i, change + i);
-        add_misses(odd, number, middle + i + 2, change + i + 2);
-    }
-    for (size_t p = 0; p < PARTS; p++)
-        even[p] += odd[p];
-    memcpy(sums, even, sizeof(even));
 }
 
-/* A bit for each step that may be the best, of a group in each lane. */
-static inline void
-possible_steps(const int32_t sums[LANES][BATCH], size_t n,
-               unsigned steps[BATCH])
+/* The sums of squares for each step, of groups one behind the other. By itself,
+ * or GCC 12 at -O3 unrolls it and shuffles out of registers what a load gives
+ * all lanes at once (1.45 in place of 1.18 ns for each number of a row). */
+__attribute__((noinline)) static void
+sum_misses(const float *x, size_t n, size_t n_groups, const float *per_step,
+           const float *per_twentieth, int32_t sums[BATCH][LANES])
 {
-    for (size_t at = 0; at < BATCH; at += LMQ_ROW_WIDTH) {
-        ivec sum, bound = (ivec){0} + INT32_MAX, bit = {0}, possible = {0};
-        for (size_t i = 0; i < LANES; i++) {
-            memcpy(&sum, &sums[i][at], sizeof(sum));
-            vec most = __builtin_convertvector(sum, vec) * sum_most[i];
-            most += sum_usual[i] * (float)n;
-            bound = smaller(bound, (ivec)most);
+    int16_t middle[BATCH * LMQ_GROUP_MAX], change[BATCH * LMQ_GROUP_MAX];
+    ivec number[PARTS];
+
+    for (size_t g = 0; g < n_groups; g++)
+        place_numbers(x + g * n, n, per_step[g], per_twentieth[g],
+                      middle + g * n, change + g * n);
+    memcpy(number, twentieths, sizeof(number));
+    for (size_t g = 0, at = 0; g < n_groups; g++) {
+        ivec even[PARTS] = {0}, odd[PARTS] = {0};
+        for (size_t end = at + n; at < end; at += 4) {
+            /* Two chains hide the latency. */
+            add_misses(even, number, middle + at, change + at);
+            add_misses(odd, number, middle + at + 2, change + at + 2);
         }
-        bit += 1;
-        for (size_t i = 0; i < LANES; i++, bit += bit) {
-            memcpy(&sum, &sums[i][at], sizeof(sum));
-            vec least = __builtin_convertvector(sum, vec) * sum_least[i];
-            least -= sum_usual[i] * (float)n;
-            possible |= (least <= (vec)bound) & bit;
-        }
-        memcpy(&steps[at], &possible, sizeof(possible));
+        for (size_t p = 0; p < PARTS; p++)
+            even[p] += odd[p];
+        memcpy(sums[g], even, sizeof(even));
     }
 }
 
-/* The same for groups one behind the other. One that is not searched has sums
- * of nothing, with which all are possible. */
-static inline void
+/* A bit for each step that may be the best. */
+static inline unsigned
+possible_steps(const int32_t sums[LANES], size_t n)
+{
+    vec sum[PARTS], part, usual;
+    ivec bound = (ivec){0} + INT32_MAX;
+    unsigned possible = 0;
+
+    for (size_t p = 0, at = 0; p < PARTS; p++, at += LMQ_ROW_WIDTH) {
+        ivec whole;
+        memcpy(&whole, sums + at, sizeof(whole));
+        memcpy(&part, sum_most + at, sizeof(part));
+        memcpy(&usual, sum_usual + at, sizeof(usual));
+        sum[p] = __builtin_convertvector(whole, vec);
+        bound = smaller(bound, (ivec)(sum[p] * part + usual * (float)n));
+    }
+    bound = least_of(bound);
+    for (size_t p = 0, at = 0; p < PARTS; p++, at += LMQ_ROW_WIDTH) {
+        memcpy(&part, sum_least + at, sizeof(part));
+        memcpy(&usual, sum_usual + at, sizeof(usual));
+        vec least = sum[p] * part - usual * (float)n;
+        possible |= LMQ_ROW_BITS(least <= (vec)bound) << at;
+    }
+    return possible;
+}
+
+/* The same of groups one behind the other; there are BATCH of `max_abs`. One
+ * that is not searched has nothing to choose. */
+ALWAYS_INLINE void
 look_at_steps(const struct lmq_quant *quant, const float *x, size_t n,
               size_t n_groups, const float *max_abs, unsigned steps[BATCH])
 {
-    int32_t sums[LANES][BATCH] = {{0}}, of_group[LANES];
+    float top[BATCH], per_step[BATCH], per_twentieth[BATCH];
+    int32_t sums[BATCH][LANES];
 
+    for (size_t i = 0; i < BATCH; i++)
+        top[i] = is_searched(quant, max_abs[i]) ? max_abs[i] : INFINITY;
+    for (size_t i = 0; i < BATCH; i += LMQ_ROW_WIDTH) {
+        vec v, each;
+        memcpy(&v, top + i, sizeof(v));
+        each = 65536 * (LMQ_Q_MAX + OFFSET(0)) / v;
+        memcpy(per_step + i, &each, sizeof(each));
+        each = 65536 / 20.0f / v;
+        memcpy(per_twentieth + i, &each, sizeof(each));
+    }
+    sum_misses(x, n, n_groups, per_step, per_twentieth, sums);
     for (size_t i = 0; i < n_groups; i++)
-        if (is_searched(quant, max_abs[i])) {
-            sum_misses(x + i * n, n, max_abs[i], of_group);
-            for (size_t k = 0; k < LANES; k++)
-                sums[k][i] = of_group[k];
-        }
-    possible_steps((const int32_t (*)[BATCH])sums, n, steps);
+        steps[i] = is_searched(quant, max_abs[i]) ? possible_steps(sums[i], n)
+                                                  : 1;
 }
 
 static inline float
@@ -144,7 +187,7 @@ inverse_step(unsigned number, float max_abs)
     return (search_offsets[number] + LMQ_Q_MAX) / max_abs;
 }
 
-/* The best of two to FEW_STEPS, as search_scale() sums and compares. */
+/* The best of two to FEW_STEPS, as best_step() sums and compares. */
 static inline unsigned
 best_of_few(const float *x, size_t n, float max_abs, unsigned steps)
 {
@@ -172,13 +215,41 @@ best_of_few(const float *x, size_t n, float max_abs, unsigned steps)
     return (unsigned)least & (LANES - 1);
 }
 
-/* The scale of a group of which this is known. */
-static inline float
-scale_of_possible(const float *x, size_t n, float max_abs, unsigned steps)
+static inline unsigned
+best_of_possible(const float *x, size_t n, float max_abs, unsigned steps)
 {
-    unsigned best = (steps & (steps - 1)) == 0
-                        ? (unsigned)__builtin_ctz(steps)
-                        : best_of_few(x, n, max_abs, steps);
+    if ((steps & (steps - 1)) == 0)
+        return (unsigned)__builtin_ctz(steps);
+    if (__builtin_popcount(steps) <= FEW_STEPS)
+        return best_of_few(x, n, max_abs, steps);
+    return best_step(x, n, max_abs, (float)LMQ_Q_MAX, search_offsets,
+                     LMQ_BITS_MAX);
+}
 
-    return best_factor(x, n, inverse_step(best, max_abs), LMQ_BITS_MAX);
+/* The scales of groups one behind the other. */
+ALWAYS_INLINE void
+search_scales(const struct lmq_quant *quant, const float *x, size_t n,
+              size_t n_groups, const float *max_abs, float *scales)
+{
+    unsigned steps[BATCH];
+    float inverse[BATCH] = {0};
+    struct factor_sums sums[BATCH];
+
+    look_at_steps(quant, x, n, n_groups, max_abs, steps);
+    for (size_t i = 0; i < n_groups; i++)
+        inverse[i] = search_offsets[best_of_possible(x + i * n, n, max_abs[i],
+                                                     steps[i])];
+    for (size_t i = 0; i < BATCH; i += LMQ_ROW_WIDTH) {
+        vec v, w;
+        memcpy(&v, inverse + i, sizeof(v));
+        memcpy(&w, max_abs + i, sizeof(w));
+        v = (v + LMQ_Q_MAX) / w;
+        memcpy(inverse + i, &v, sizeof(v));
+    }
+    for (size_t i = 0; i < n_groups; i++)
+        sum_factor(x + i * n, n, inverse[i], LMQ_BITS_MAX, &sums[i]);
+    for (size_t i = 0; i < n_groups; i++)
+        scales[i] = is_searched(quant, max_abs[i])
+                        ? sum_lanes(sums[i].xq) / sum_lanes(sums[i].qq)
+                        : max_abs[i] / LMQ_Q_MAX;
 }
