@@ -241,13 +241,6 @@ tile_of(const struct lmq_tiles *tiles, size_t row)
                                                tiles->bits);
 }
 
-/* The number at a row and column of a tile of 8 bits, -127..127. */
-static int
-tile_number(const unsigned char *tile, size_t row, size_t column)
-{
-    return tile[lmq_tile_index(row % LMQ_TILE_ROWS, column)] - 128;
-}
-
 /* Columns [at, end) of a row of a tile, -127..127. */
 static void
 tile_numbers(const struct lmq_tiles *tiles, const unsigned char *tile,
@@ -326,45 +319,45 @@ batch_pack(const struct lmq_batch *batch, const float *x, size_t stride,
 
 /* |sum| <= 256 * 127 * 32639 = 1,061,160,168 < 2^31. */
 static int32_t
-group_sum(const unsigned char *tile, size_t group, size_t row, size_t column,
-          const int16_t *x)
+group_sum(const int *q, const int16_t *x, size_t group)
 {
     int32_t sum = 0;
 
     for (size_t k = 0; k < group; k++)
-        sum += tile_number(tile, row, column + k) * x[column + k];
+        sum += q[k] * x[k];
     return sum;
 }
 
 /* out = multiplier * (acc = fma(isum, weight scale * x scale, acc)): over the
- * groups in order, as kernels.h says. */
+ * groups in order, as kernels.h says. Sums wait in `out`. */
 static void
 product(const struct lmq_tiles *tiles, size_t tile0, size_t tile1,
         const struct lmq_batch *batch, float *out, size_t stride,
         void *scratch)
 {
-    const unsigned char *tile = NULL;
-    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, tiles->group);
+    const size_t group = tiles->group;
+    const size_t n_groups = lmq_groups_per_row(tiles->n_cols, group);
     const size_t end = lmq_size_min(tile1 * LMQ_TILE_ROWS, tiles->n_rows);
+    int q[LMQ_GROUP_MAX];
 
+    (void)scratch;
     for (size_t row = tile0 * LMQ_TILE_ROWS; row < end; row++) {
-        if (row % LMQ_TILE_ROWS == 0)
-            tile = tile_of(tiles, row);
-        if (row % LMQ_TILE_ROWS == 0 && tiles->bits < LMQ_BITS_MAX) {
-            lmq_tile_widen(tile, tiles->n_cols, tiles->group, tiles->bits,
-                           scratch);
-            tile = scratch;
+        for (size_t t = 0; t < batch->n_tokens; t++)
+            out[t * stride + row] = 0.0f;
+        for (size_t g = 0; g < n_groups; g++) {
+            tile_numbers(tiles, tile_of(tiles, row), row % LMQ_TILE_ROWS,
+                         g * group, (g + 1) * group, q);
+            for (size_t t = 0; t < batch->n_tokens; t++) {
+                const float *scale = token_scales(batch, t);
+                const int16_t *x =
+                    (const int16_t *)(scale + n_groups) + g * group;
+                float *acc = &out[t * stride + row];
+                *acc = fmaf((float)group_sum(q, x, group),
+                            tile_scale(tiles, row, g) * scale[g], *acc);
+            }
         }
-        for (size_t t = 0; t < batch->n_tokens; t++) {
-            const float *scale = token_scales(batch, t);
-            const int16_t *x = (const int16_t *)(scale + n_groups);
-            float acc = 0.0f;
-            for (size_t g = 0; g < n_groups; g++)
-                acc = fmaf((float)group_sum(tile, tiles->group, row,
-                                            g * tiles->group, x),
-                           tile_scale(tiles, row, g) * scale[g], acc);
-            out[t * stride + row] = acc * tiles->multiplier;
-        }
+        for (size_t t = 0; t < batch->n_tokens; t++)
+            out[t * stride + row] *= tiles->multiplier;
     }
 }
 
