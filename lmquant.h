@@ -430,7 +430,8 @@ lmq_session_new(const struct lmq_model *model,
 LMQ_API void lmq_session_free(struct lmq_session *session);
 
 /* Appends tokens. The logits are the same bits however the tokens are cut
- * into calls and batches, for any number of threads, on any machine. */
+ * into calls and batches, for any number of threads, on any machine. After a
+ * failure lmq_session_position() tells how many stand. */
 LMQ_API enum lmq_status lmq_session_eval(struct lmq_session *session,
                                          const int32_t *tokens, size_t n,
                                          struct lmq_error *err);

@@ -399,10 +399,11 @@ static enum lmq_status
 check_combination(const struct lmq_hparams *h, struct lmq_error *err)
 {
     if (h->kv_lora_rank > 0 &&
-        (h->qk_norm != LMQ_QK_NORM_NONE || h->qkv_clip > 0))
+        (h->qk_norm != LMQ_QK_NORM_NONE || h->has_value_norm ||
+         h->qkv_clip > 0))
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "cannot be run: latent attention with norms or limits "
-                        "of queries and keys is not understood");
+                        "of queries, keys and values is not understood");
     return LMQ_OK;
 }
 

@@ -393,8 +393,8 @@ lmq_session_rewind(struct lmq_session *session, size_t position)
     if (position < session->position) {
         session->position = position;
         session->is_stale = has_states(session) && position > 0;
+        session->n_logits = 0;
     }
-    session->n_logits = 0;
 }
 
 enum lmq_status

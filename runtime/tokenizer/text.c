@@ -199,12 +199,12 @@ lmq_detokenize(const struct lmq_tokenizer *tokenizer, const int32_t *ids,
         lmq_tokenizer_decode(tokenizer, ids, n, decode, &buffer, err);
 
     *text = NULL;
-    *n_text = buffer.n;
     if (status == LMQ_OK) {
         *text = lmq_mem_text(buffer.bytes, buffer.n);
         if (*text == NULL)
             status = lmq_fail_nomem(err);
     }
+    *n_text = *text == NULL ? 0 : buffer.n;
     lmq_buffer_free(&buffer);
     return status;
 }

@@ -457,6 +457,7 @@ START_TEST(rewinding_forgets)
 
     ck_assert_ptr_nonnull(first);
     ck_assert_int_eq(lmq_session_eval(session, a, 3, NULL), LMQ_OK);
+    lmq_session_rewind(session, 3); /* nothing is forgotten */
     memcpy(first, lmq_session_logits(session, 0), n * sizeof(*first));
     lmq_session_rewind(session, 0);
     ck_assert_ptr_null(lmq_session_logits(session, 0));
