@@ -20,6 +20,10 @@ grep -q "^set/m.lmq in $(ls set | wc -l) files\$" "$work/stdout" ||
     fail "the summary does not say how many files: $(cat "$work/stdout")"
 last=$(ls set/*.lmq | tail -n 1)
 [ "$(ls set | wc -l)" -ge 3 ] || fail "a set of $(ls set)"
+# The first one holds the tokenizer, too.
+for member in set/*.lmq; do
+    [ "$(wc -c < "$member")" -le $((size / 3)) ] || fail "$member is too large"
+done
 
 # alike COMMAND...: says for the set, which takes the place of @, what it says
 # for the one file.
