@@ -249,6 +249,7 @@ START_TEST(the_reference_against_itself_is_exactly_zero)
     ck_assert_double_eq(lmq_report_number(report, "logit_drift.max_abs"), 0);
     ck_assert_double_eq(lmq_report_number(report, "floor.kld"), 0);
     ck_assert_double_eq(lmq_report_number(report, "layers.4.rms"), 0);
+    ck_assert_double_eq(lmq_report_number(report, "layers.4.relative_rms"), 0);
     lmq_report_free(report);
 }
 END_TEST
