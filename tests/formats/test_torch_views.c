@@ -57,6 +57,8 @@ START_TEST(views_of_one_storage_are_read)
         {.n_dims = 2, .dims = {4, 6}, .strides = {6, 1}},
     };
     size_t n_views = sizeof(views) / sizeof(views[0]);
+    struct random random = {random_seed()};
+    struct lmq_scratch scratch = {0};
     struct lmq_checkpoint *checkpoint =
         open_checkpoint(save_views(views, n_views, 24));
 
@@ -67,15 +69,31 @@ START_TEST(views_of_one_storage_are_read)
         size_t n;
         snprintf(name, sizeof(name), "w%zu", i);
         float *x = read_tensor(checkpoint, name, &n);
+        float *wanted = malloc((n + 1) * sizeof(*wanted));
+        ck_assert_ptr_nonnull(wanted);
         for (size_t j = 0; j < n; j++) {
             uint64_t at = v->offset, rest = j;
             for (uint32_t d = v->n_dims; d-- > 0; rest /= v->dims[d])
                 at += rest % v->dims[d] * v->strides[d];
-            REQUIRE(x[j] == (float)at, "%s, element %zu: %g, not %d", name, j,
+            wanted[j] = (float)at;
+            REQUIRE(x[j] == wanted[j], "%s, element %zu: %g, not %d", name, j,
                     (double)x[j], (int)at);
         }
+        /* Also from within a row into the next ones. */
+        for (size_t j = 0; j < n; j++) {
+            size_t m = 1 + random_below(&random, n - j);
+            ck_assert_int_eq(
+                lmq_checkpoint_read(checkpoint,
+                                    lmq_checkpoint_find_name(checkpoint, name),
+                                    j, m, x, &scratch, NULL),
+                LMQ_OK);
+            REQUIRE(memcmp(x, wanted + j, m * sizeof(*x)) == 0,
+                    "%s, elements %zu to %zu", name, j, j + m);
+        }
+        free(wanted);
         free(x);
     }
+    lmq_scratch_free(&scratch);
     lmq_checkpoint_close(checkpoint);
 }
 END_TEST
