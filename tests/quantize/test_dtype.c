@@ -104,9 +104,12 @@ START_TEST(every_bfloat_is_the_upper_half_of_a_float)
     for (unsigned bits = 0; bits < 65536; bits++) {
         lmq_store_u16le(bytes, (uint16_t)bits);
         lmq_dtype_to_f32(LMQ_DTYPE_BF16, bytes, &value, 1);
-        if (!is_special(bits, 8, 7))
+        if (!is_special(bits, 8, 7)) {
             assert_same(value, decode(bits, 8, 7), bits);
-        else
+            assert_same(lmq_bf16_to_f32((uint16_t)bits), value, bits);
+            assert_same(lmq_dtype_round(LMQ_DTYPE_BF16, value), value, bits);
+            ck_assert_uint_eq(lmq_f32_to_bf16(value), bits);
+        } else
             ck_assert(isnan(value) == ((bits & 0x7f) != 0));
     }
 }
