@@ -72,6 +72,21 @@ for i in 0 1 2 3; do
     awk -v a="$("$is_json" kv.types.$i.kld < kv.json)" -v b="$(cat own)" \
         'BEGIN { exit !(a > b / 1.5 && a < b * 1.5) }' || fail "kv $type"
 done
+# Of 4 layers and 2 heads of 16 keys and values; 8 bits take 34 bytes a head.
+set -- 1024.0 512.0 528.0 544.0
+for i in 0 1 2 3; do
+    [ "$("$is_json" kv.types.$i.bytes_per_token < kv.json)" = "$1" ] ||
+        fail "kv.types.$i: not $1 bytes per token"
+    shift
+done
+# They may add a tenth of what all weights of 8 bits cost.
+for i in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
+    [ "$("$is_json" uniform.$i.name < kv.json)" = q8/64 ] || continue
+    awk -v a="$("$is_json" kv.may_add < kv.json)" \
+        -v b="$("$is_json" uniform.$i.kld < kv.json)" \
+        'BEGIN { exit !(a > 0.0999 * b && a < 0.1001 * b) }' ||
+        fail "keys and values may add something else"
+done
 expect 0 $plan --kv auto --target-bits 6 "$fable"
 prints "^run --kv=$("$is_json" kv.chosen < kv.json) takes the fewest"
 run $plan --kv q4 --target-bits 6 "$fable"
