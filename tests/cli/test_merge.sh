@@ -84,6 +84,7 @@ done
     echo '{"prompt":"One day","choices":[","," he"],"answer":1}'
     echo '{"prompt":"It was","choices":[" a"," it"],"answer":0}'
     echo '{"prompt":"Then","choices":[" they"," who"],"answer":0}'
+    echo '{"prompt":"Once upon a","choices":[" time"," q"],"answer":0}'
 } > task.jsonl
 judge="-c 64 --split-documents --emulate q4_0 --task task.jsonl $fable"
 judge="$judge coarse.lmq fable.lmq --text a.txt --text b.txt"
@@ -91,7 +92,7 @@ one $judge
 merged 2 $judge
 merged 7 $judge -j 2
 "$is_json" models.0.task.questions < merged.json > value
-[ "$(cat value)" = 5 ] || fail "merged questions: $(cat value)"
+[ "$(cat value)" = 6 ] || fail "merged questions: $(cat value)"
 for family in llama3 phi3-long mixtral qwen3next gemma4 gpt-oss; do
     rm -rf family
     expect 0 "$make_family" --vocab 512 $family family
