@@ -25,6 +25,10 @@ int run_suite_over(const char *name, const TTest *const *tests, size_t n,
     run_suite(name, (const TTest *const *)(tests),                            \
               sizeof(tests) / sizeof((tests)[0]))
 
+#define RUN_SUITE_OVER(name, tests, first, end)                               \
+    run_suite_over(name, (const TTest *const *)(tests),                       \
+                   sizeof(tests) / sizeof((tests)[0]), first, end)
+
 /* ck_assert_msg() for loops: Check's own makes a system call each time. */
 #define REQUIRE(condition, ...)                                               \
     do {                                                                      \

@@ -571,8 +571,8 @@ main(void)
 
     while (family_at(n) != NULL)
         n++;
-    failed = run_suite_over("delta rule", delta, 1, 0, 4) || failed;
-    failed = run_suite_over("packed families", families, 1, 0, n) || failed;
-    return run_suite_over("packed exports, each", each, 1, 0, N_SCHEMES) ||
+    failed = RUN_SUITE_OVER("delta rule", delta, 0, 4) || failed;
+    failed = RUN_SUITE_OVER("packed families", families, 0, n) || failed;
+    return RUN_SUITE_OVER("packed exports, each", each, 0, N_SCHEMES) ||
            failed;
 }

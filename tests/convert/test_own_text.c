@@ -170,5 +170,5 @@ main(int argc, char **argv)
 
     family_range(argc, argv, &first, &end);
     int failed = argc > 1 ? 0 : RUN_SUITE("own-text", of_one);
-    return run_suite_over("families", of_all, 1, first, end) | failed;
+    return RUN_SUITE_OVER("families", of_all, first, end) | failed;
 }

@@ -281,6 +281,6 @@ main(void)
     };
 
     return RUN_SUITE("tiles", tests) |
-           run_suite_over("tiles of all widths", of_widths, 1, 0, 4) |
-           run_suite_over("narrow tiles", of_narrow_widths, 2, 0, 3);
+           RUN_SUITE_OVER("tiles of all widths", of_widths, 0, 4) |
+           RUN_SUITE_OVER("narrow tiles", of_narrow_widths, 0, 3);
 }

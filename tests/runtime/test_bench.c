@@ -125,6 +125,6 @@ main(void)
     const TTest *const of_kinds[] = {kinds_of_layers_go_to_a_depth};
 
     return RUN_SUITE("bench", tests) |
-           run_suite_over("ends", of_ends, 1, 0, 2) |
-           run_suite_over("kinds", of_kinds, 1, 0, 6);
+           RUN_SUITE_OVER("ends", of_ends, 0, 2) |
+           RUN_SUITE_OVER("kinds", of_kinds, 0, 6);
 }

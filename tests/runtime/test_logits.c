@@ -376,6 +376,5 @@ main(int argc, char **argv)
     size_t first, end;
 
     family_range(argc, argv, &first, &end);
-    return run_suite_over("logits", tests, sizeof(tests) / sizeof(tests[0]),
-                          first, end);
+    return RUN_SUITE_OVER("logits", tests, first, end);
 }

@@ -189,7 +189,7 @@ main(void)
         rows_have_eight_bits,
     };
 
-    return run_suite_over("narrow", swept, 1, 0, 8) |
-           run_suite_over("narrow floats", of_widths, 1, 0, 3) |
+    return RUN_SUITE_OVER("narrow", swept, 0, 8) |
+           RUN_SUITE_OVER("narrow floats", of_widths, 0, 3) |
            RUN_SUITE("narrow options", tests);
 }

@@ -185,6 +185,5 @@ main(void)
         latents_of_this_rank_stay_within_their_rows,
     };
 
-    return run_suite_over("widths", tests, sizeof(tests) / sizeof(tests[0]),
-                          FIRST_WIDTH, LAST_WIDTH + 1);
+    return RUN_SUITE_OVER("widths", tests, FIRST_WIDTH, LAST_WIDTH + 1);
 }

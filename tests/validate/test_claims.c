@@ -517,12 +517,12 @@ main(void)
         validate_without_checksums_computes_with_what_is_there,
         what_is_copied_is_checked_before_it_is_computed_with,
     };
-    int failed = run_suite_over("aliases", over_aliases, 2, 0,
+    int failed = RUN_SUITE_OVER("aliases", over_aliases, 0,
                                 COUNT_OF(aliases));
 
-    failed |= run_suite_over("NaN", over_sicknesses, 2, 0,
+    failed |= RUN_SUITE_OVER("NaN", over_sicknesses, 0,
                              COUNT_OF(sicknesses));
-    failed |= run_suite_over("changes", over_work, 1, 0, 6);
+    failed |= RUN_SUITE_OVER("changes", over_work, 0, 6);
     failed |= RUN_SUITE("checksums", others);
     return failed;
 }

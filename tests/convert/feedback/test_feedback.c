@@ -406,5 +406,5 @@ main(void)
         weights_decide_the_scale, a_row_is_measured_as_it_is_quantized};
     int failed = RUN_SUITE("hessian", plain);
 
-    return run_suite_over("feedback", over_widths, 4, 0, 4) | failed;
+    return RUN_SUITE_OVER("feedback", over_widths, 0, 4) | failed;
 }

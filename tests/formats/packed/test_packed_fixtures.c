@@ -67,6 +67,6 @@ main(void)
 {
     const TTest *const tests[] = {libraries_are_understood};
 
-    return run_suite_over("packed_fixtures", tests, 1, 0,
+    return RUN_SUITE_OVER("packed_fixtures", tests, 0,
                           sizeof(fixtures) / sizeof(fixtures[0]));
 }
