@@ -503,7 +503,7 @@ static void
 keep_last(const struct lmq_hparams *h, struct lmq_work *work, size_t n,
           size_t n_last)
 {
-    size_t width = (size_t)h->n_layers * h->layer_input_dim;
+    size_t width = lmq_inputs_width(h);
 
     if (n == n_last)
         return;

@@ -177,3 +177,55 @@ lmq_kv_bytes(const struct lmq_model *model, size_t layer,
                ((double)state_floats(h) + (double)tail_floats(h));
     return sum;
 }
+
+/* ---- Lent to later layers ---- */
+
+/* The layer that lends to those of a kind; SIZE_MAX: none. */
+static size_t
+lender_of(const struct lmq_hparams *h, bool is_full)
+{
+    for (uint32_t i = h->n_layers - h->n_borrowing; i < h->n_layers; i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_FULL) == is_full)
+            return lmq_layer_kv_source(h, i);
+    return SIZE_MAX;
+}
+
+bool
+lmq_kv_init_lent(struct lmq_kv lent[LMQ_KV_LENDERS],
+                 const struct lmq_model *model, enum lmq_kv_type type,
+                 size_t context)
+{
+    bool is_complete = true;
+
+    for (int i = 0; i < LMQ_KV_LENDERS && is_complete; i++) {
+        size_t lender = lender_of(&model->hparams, i == 0);
+        if (lender != SIZE_MAX)
+            is_complete = lmq_kv_init(&lent[i], model, lender, type, context);
+    }
+    return is_complete;
+}
+
+double
+lmq_kv_lent_bytes(const struct lmq_model *model, enum lmq_kv_type type,
+                  size_t context)
+{
+    double sum = 0;
+
+    for (int i = 0; i < LMQ_KV_LENDERS; i++) {
+        size_t lender = lender_of(&model->hparams, i == 0);
+        if (lender != SIZE_MAX)
+            sum += lmq_kv_bytes(model, lender, type, context);
+    }
+    return sum;
+}
+
+struct lmq_kv *
+lmq_kv_lent(const struct lmq_hparams *h, struct lmq_kv lent[LMQ_KV_LENDERS],
+            size_t layer)
+{
+    bool is_full = lmq_layer_is(h, layer, LMQ_LAYER_FULL);
+
+    return lmq_layer_kv_source(h, layer) == lender_of(h, is_full)
+               ? &lent[is_full ? 0 : 1]
+               : NULL;
+}

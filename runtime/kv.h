@@ -85,4 +85,20 @@ void lmq_kv_free(struct lmq_kv *kv);
 double lmq_kv_bytes(const struct lmq_model *model, size_t layer,
                     enum lmq_kv_type type, size_t context);
 
+/* Who takes many windows through one layer after the other keeps no more of a
+ * window than what later layers borrow: of one that sees everything, and of
+ * one that does not. */
+#define LMQ_KV_LENDERS 2
+
+/* Nothing where no layer of a kind lends; to be freed one by one, even if it
+ * fails. */
+bool lmq_kv_init_lent(struct lmq_kv lent[LMQ_KV_LENDERS],
+                      const struct lmq_model *model, enum lmq_kv_type type,
+                      size_t context);
+double lmq_kv_lent_bytes(const struct lmq_model *model, enum lmq_kv_type type,
+                         size_t context);
+/* What the layer looks at among these; NULL: it neither lends nor borrows. */
+struct lmq_kv *lmq_kv_lent(const struct lmq_hparams *hparams,
+                           struct lmq_kv lent[LMQ_KV_LENDERS], size_t layer);
+
 #endif

@@ -161,7 +161,7 @@ static void
 list_inputs(struct list *list, struct lmq_work *work,
             const struct lmq_hparams *h)
 {
-    size_t n = work->batch, width = (size_t)h->n_layers * h->layer_input_dim;
+    size_t n = work->batch, width = lmq_inputs_width(h);
 
     add(list, &work->inputs, n, width, sizeof(float));
     add(list, &work->input_rows, n, width, sizeof(float));

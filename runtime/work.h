@@ -126,6 +126,13 @@ size_t lmq_work_members(const struct lmq_work *work, double weights, size_t n);
 double lmq_work_bytes(const struct lmq_model *model, size_t batch,
                       size_t context, int threads);
 
+/* Of what layers are given of a token itself. */
+static inline size_t
+lmq_inputs_width(const struct lmq_hparams *hparams)
+{
+    return (size_t)hparams->n_layers * hparams->layer_input_dim;
+}
+
 /* Bytes that are enough for one quantized row of an operand in any groups, and
  * keep the next one aligned: the smallest have the most scales, the largest the
  * most padding. Rounded ones are floats. */

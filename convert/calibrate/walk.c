@@ -32,22 +32,6 @@ lmq_walk_longest(const struct lmq_corpus *corpus)
     return longest;
 }
 
-/* The layer that lends to those of a kind; SIZE_MAX: none. */
-static size_t
-lender_of(const struct lmq_hparams *h, bool is_full)
-{
-    for (uint32_t i = h->n_layers - h->n_borrowing; i < h->n_layers; i++)
-        if (lmq_layer_is(h, i, LMQ_LAYER_FULL) == is_full)
-            return lmq_layer_kv_source(h, i);
-    return SIZE_MAX;
-}
-
-static size_t
-input_width(const struct lmq_hparams *h)
-{
-    return (size_t)h->n_layers * h->layer_input_dim;
-}
-
 /* What products must have room for: layers become integers on the way. */
 static struct lmq_model
 widest_model(const struct lmq_model *model)
@@ -65,14 +49,11 @@ lmq_walk_bytes(const struct lmq_model *model, const struct lmq_corpus *corpus,
     const struct lmq_hparams *h = &model->hparams;
     struct lmq_model widest = widest_model(model);
     size_t context = lmq_walk_longest(corpus);
-    double inputs = 4 * (double)corpus->n_tokens * (double)input_width(h);
-    double streams = 4 * (double)corpus->n_tokens * (double)h->dim;
+    double inputs = 4 * (double)corpus->n_tokens * (double)lmq_inputs_width(h);
+    double streams = 4 * (double)corpus->n_tokens * (double)h->dim +
+                     (double)corpus->n_windows *
+                         lmq_kv_lent_bytes(model, LMQ_KV_F32, context);
 
-    for (int i = 0; i < LMQ_WALK_LENDERS; i++)
-        if (lender_of(h, i == 0) != SIZE_MAX)
-            streams += (double)corpus->n_windows *
-                       lmq_kv_bytes(model, lender_of(h, i == 0), LMQ_KV_F32,
-                                    context);
     return inputs + (has_exact ? 2 : 1) * streams +
            lmq_kv_bytes(model, LMQ_ANY_LAYER, LMQ_KV_F32, context) +
            lmq_work_bytes(&widest, lmq_size_min(context, WORK_TOKENS), context,
@@ -82,19 +63,15 @@ lmq_walk_bytes(const struct lmq_model *model, const struct lmq_corpus *corpus,
 static bool
 make_lent(const struct lmq_walk *walk, struct lmq_streams *streams)
 {
-    const struct lmq_hparams *h = &walk->model->hparams;
-    size_t n = walk->corpus->n_windows * LMQ_WALK_LENDERS;
+    size_t n = walk->corpus->n_windows * LMQ_KV_LENDERS;
     bool is_complete = true;
 
     streams->lent = calloc(n, sizeof(*streams->lent));
     if (streams->lent == NULL)
         return false;
-    for (size_t i = 0; i < n && is_complete; i++) {
-        size_t lender = lender_of(h, i % LMQ_WALK_LENDERS == 0);
-        if (lender != SIZE_MAX)
-            is_complete = lmq_kv_init(&streams->lent[i], walk->model, lender,
-                                      LMQ_KV_F32, walk->context);
-    }
+    for (size_t i = 0; i < n && is_complete; i += LMQ_KV_LENDERS)
+        is_complete = lmq_kv_init_lent(&streams->lent[i], walk->model,
+                                       LMQ_KV_F32, walk->context);
     return is_complete;
 }
 
@@ -114,7 +91,7 @@ static void
 free_streams(const struct lmq_walk *walk, struct lmq_streams *streams)
 {
     for (size_t i = 0; streams->lent != NULL &&
-                       i < walk->corpus->n_windows * LMQ_WALK_LENDERS; i++)
+                       i < walk->corpus->n_windows * LMQ_KV_LENDERS; i++)
         lmq_kv_free(&streams->lent[i]);
     free(streams->lent);
     lmq_mem_free(streams->x);
@@ -126,7 +103,7 @@ make_room(struct lmq_walk *walk, bool has_exact, struct lmq_error *err)
     size_t n_inputs;
 
     if (!lmq_size_mul(walk->corpus->n_tokens,
-                      input_width(&walk->model->hparams), &n_inputs))
+                      lmq_inputs_width(&walk->model->hparams), &n_inputs))
         return lmq_fail_nomem(err);
     walk->inputs = lmq_mem_aligned(n_inputs + 1, sizeof(float));
     bool is_complete = walk->inputs != NULL &&
@@ -159,7 +136,7 @@ point_at(struct lmq_walk *walk, const struct lmq_streams *streams,
     size_t token = walk->corpus->windows[window].first + first;
 
     walk->work.x = streams->x + token * h->dim;
-    walk->work.inputs = walk->inputs + token * input_width(h);
+    walk->work.inputs = walk->inputs + token * lmq_inputs_width(h);
 }
 
 enum lmq_status
@@ -198,12 +175,11 @@ static struct lmq_kv *
 kv_of(struct lmq_walk *walk, const struct lmq_streams *streams, size_t layer,
       size_t window)
 {
-    const struct lmq_hparams *h = &walk->model->hparams;
-    bool is_full = lmq_layer_is(h, layer, LMQ_LAYER_FULL);
+    struct lmq_kv *lent = lmq_kv_lent(&walk->model->hparams,
+                                      &streams->lent[window * LMQ_KV_LENDERS],
+                                      layer);
 
-    if (lmq_layer_kv_source(h, layer) == lender_of(h, is_full))
-        return &streams->lent[window * LMQ_WALK_LENDERS + (is_full ? 0 : 1)];
-    return &walk->kv;
+    return lent == NULL ? &walk->kv : lent;
 }
 
 void

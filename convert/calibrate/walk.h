@@ -11,14 +11,10 @@
 #include "runtime/product.h"
 #include "runtime/tokenizer/corpus.h"
 
-/* Layers that lend keys and values to later ones: one that sees everything, one
- * that does not. */
-#define LMQ_WALK_LENDERS 2
-
 /* What stands before a layer, of all windows. */
 struct lmq_streams {
     float *x;            /* (n_tokens, dim) */
-    struct lmq_kv *lent; /* (n_windows, LMQ_WALK_LENDERS) */
+    struct lmq_kv *lent; /* (n_windows, LMQ_KV_LENDERS) */
 };
 
 struct lmq_walk {

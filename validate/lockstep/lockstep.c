@@ -29,8 +29,8 @@ struct run {
     float **streams;  /* per side: (batch, context, dim) */
     float **inputs;   /* per side: (batch, context, n_layers *
                          layer_input_dim) */
-    struct lmq_kv *lent; /* (n_sides, batch, LMQ_LENDERS): keys and values that
-                            later layers look at, too */
+    struct lmq_kv *lent; /* (n_sides, batch, LMQ_KV_LENDERS): keys and values
+                            that later layers look at, too */
     float *logits[2]; /* (LMQ_HEAD_ROWS, vocabulary): the reference's, and of
                          one side after the other */
     double *scratch;  /* per thread: (2, vocabulary) */
@@ -58,7 +58,7 @@ tear_down(struct run *run)
     for (int i = 0; i < 2; i++)
         lmq_mem_free(run->logits[i]);
     for (size_t i = 0; run->lent != NULL &&
-                       i < run->in->n_sides * run->batch * LMQ_LENDERS; i++)
+                       i < run->in->n_sides * run->batch * LMQ_KV_LENDERS; i++)
         lmq_kv_free(&run->lent[i]);
     lmq_work_free(&run->work);
     for (int type = 0; type < LMQ_KV_TYPES; type++)
@@ -88,32 +88,26 @@ make_caches(struct run *run)
 
 /* Where keys and values of a window stay for later layers. */
 static struct lmq_kv *
-lent_at(const struct run *run, size_t side, size_t slot, bool is_full)
+lent_at(const struct run *run, size_t side, size_t slot)
 {
-    return &run->lent[(side * run->batch + slot) * LMQ_LENDERS +
-                      (is_full ? 0 : 1)];
+    return &run->lent[(side * run->batch + slot) * LMQ_KV_LENDERS];
 }
 
 static bool
 make_lent(struct run *run)
 {
     const struct lmq_lockstep *in = run->in;
-    const struct lmq_hparams *h = hparams_of(in);
     bool is_complete = true;
 
-    run->lent = calloc(in->n_sides * run->batch * LMQ_LENDERS,
+    run->lent = calloc(in->n_sides * run->batch * LMQ_KV_LENDERS,
                        sizeof(*run->lent));
     if (run->lent == NULL)
         return false;
-    for (size_t i = 0; i < in->n_sides * run->batch * LMQ_LENDERS; i++) {
-        bool is_full = i % LMQ_LENDERS == 0;
-        size_t side = i / LMQ_LENDERS / run->batch;
-        size_t lender = lmq_lockstep_lender(h, is_full);
-        if (lender != SIZE_MAX && is_complete)
-            is_complete = lmq_kv_init(
-                lent_at(run, side, i / LMQ_LENDERS % run->batch, is_full),
-                in->models[0], lender, in->sides[side].kv_type, run->context);
-    }
+    for (size_t side = 0; side < in->n_sides; side++)
+        for (size_t slot = 0; slot < run->batch && is_complete; slot++)
+            is_complete = lmq_kv_init_lent(
+                lent_at(run, side, slot), in->models[0],
+                in->sides[side].kv_type, run->context);
     return is_complete;
 }
 
@@ -130,8 +124,8 @@ set_up(struct run *run, struct lmq_error *err)
     if (run->batch == 0)
         return LMQ_ERR_NOMEM;
     enum lmq_status status = lmq_work_init(
-        &run->work, &widest, lmq_size_min(run->context, LMQ_WORK_TOKENS), run->context,
-        LMQ_ACTIVATIONS_F32, in->threads, err);
+        &run->work, &widest, lmq_size_min(run->context, LMQ_WORK_TOKENS),
+        run->context, LMQ_ACTIVATIONS_F32, in->threads, err);
     if (status != LMQ_OK)
         return status;
     n_threads = (size_t)run->work.n_threads;
@@ -157,7 +151,7 @@ set_up(struct run *run, struct lmq_error *err)
         run->streams[i] = lmq_mem_aligned(
             run->batch * run->context * h->dim, sizeof(float));
         run->inputs[i] = lmq_mem_aligned(
-            run->batch * run->context * lmq_lockstep_input_width(h) + 1, sizeof(float));
+            run->batch * run->context * lmq_inputs_width(h) + 1, sizeof(float));
         is_complete = run->streams[i] != NULL && run->inputs[i] != NULL;
     }
     return is_complete ? LMQ_OK : lmq_fail_nomem(err);
@@ -242,7 +236,7 @@ point_at(struct run *run, size_t side, size_t slot, size_t first)
 
     run->work.x = stream_of(run, side, slot) + first * h->dim;
     run->work.inputs = run->inputs[side] +
-                       (slot * run->context + first) * lmq_lockstep_input_width(h);
+                       (slot * run->context + first) * lmq_inputs_width(h);
     run->work.activations = run->in->sides[side].activations;
 }
 
@@ -295,7 +289,7 @@ static void
 join(struct run *run, size_t side, const struct lmq_window *windows, size_t n)
 {
     const struct lmq_hparams *h = hparams_of(run->in);
-    size_t base = run->in->sides[side].base, width = lmq_lockstep_input_width(h);
+    size_t base = run->in->sides[side].base, width = lmq_inputs_width(h);
 
     for (size_t slot = 0; slot < n; slot++) {
         size_t at = slot * run->context * width;
@@ -367,12 +361,10 @@ embed(struct run *run, const struct lmq_window *windows, size_t n,
 static struct lmq_kv *
 kv_of(struct run *run, size_t layer, size_t side, size_t slot)
 {
-    const struct lmq_hparams *h = hparams_of(run->in);
-    bool is_full = lmq_layer_is(h, layer, LMQ_LAYER_FULL);
+    struct lmq_kv *lent =
+        lmq_kv_lent(hparams_of(run->in), lent_at(run, side, slot), layer);
 
-    if (lmq_layer_kv_source(h, layer) == lmq_lockstep_lender(h, is_full))
-        return lent_at(run, side, slot, is_full);
-    return &run->kv[run->in->sides[side].kv_type];
+    return lent == NULL ? &run->kv[run->in->sides[side].kv_type] : lent;
 }
 
 /* Of a window, `rows` of n positions of one side are through one more layer:

@@ -56,30 +56,18 @@ hparams_of(const struct lmq_lockstep *in)
     return &in->models[0]->hparams;
 }
 
-size_t
-lmq_lockstep_lender(const struct lmq_hparams *h, bool is_full)
-{
-    for (uint32_t i = h->n_layers - h->n_borrowing; i < h->n_layers; i++)
-        if (lmq_layer_is(h, i, LMQ_LAYER_FULL) == is_full)
-            return lmq_layer_kv_source(h, i);
-    return SIZE_MAX;
-}
-
 /* What each window keeps of each side from layer to layer. */
 static double
 window_bytes(const struct lmq_lockstep *in, size_t context)
 {
     const struct lmq_hparams *h = hparams_of(in);
-    double row = (double)(h->dim + lmq_lockstep_input_width(h)), sum = 0;
+    double row = (double)(h->dim + lmq_inputs_width(h)), sum = 0;
 
     for (size_t side = 0; side < in->n_sides; side++) {
         enum lmq_kv_type type =
             in->sides == NULL ? LMQ_KV_F32 : in->sides[side].kv_type;
-        sum += (double)context * 4 * row;
-        for (int i = 0; i < LMQ_LENDERS; i++)
-            if (lmq_lockstep_lender(h, i == 0) != SIZE_MAX)
-                sum += lmq_kv_bytes(in->models[0], lmq_lockstep_lender(h, i == 0), type,
-                                    context);
+        sum += (double)context * 4 * row +
+               lmq_kv_lent_bytes(in->models[0], type, context);
     }
     return sum;
 }

@@ -49,9 +49,6 @@ struct lmq_lockstep {
 #define LMQ_HEAD_ROWS 32
 /* Tokens that go through a layer at a time: the work's buffers are as long. */
 #define LMQ_WORK_TOKENS 512
-/* Layers that lend keys and values: one that sees everything, one that does
- * not. */
-#define LMQ_LENDERS 2
 
 /* Windows that are in flight at a time within the memory; 0 and an error if
  * not even one fits. */
@@ -65,18 +62,8 @@ size_t lmq_lockstep_longest(const struct lmq_lockstep *lockstep);
 bool lmq_lockstep_has_kv(const struct lmq_lockstep *lockstep,
                          enum lmq_kv_type type);
 
-/* The layer that lends to those of a kind; SIZE_MAX: none. */
-size_t lmq_lockstep_lender(const struct lmq_hparams *hparams, bool is_full);
-
 /* What the work must do for: all models. */
 struct lmq_model lmq_lockstep_widest(const struct lmq_lockstep *lockstep);
-
-/* Of what layers are given of a token itself. */
-static inline size_t
-lmq_lockstep_input_width(const struct lmq_hparams *hparams)
-{
-    return (size_t)hparams->n_layers * hparams->layer_input_dim;
-}
 
 /* The layer from which a side goes its own way. Where layers look at keys and
  * values of others, it does so from the first. */
