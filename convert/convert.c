@@ -108,17 +108,15 @@ describe_totals(const struct lmq_plan *plan, const struct totals *totals,
                 bool has_results, uint64_t n_zeroed)
 {
     json_t *json = json_object();
-    uint64_t input = 0;
 
-    for (size_t i = 0; i < plan->checkpoint->n_files; i++)
-        input += lmq_input_size(plan->checkpoint->files[i]);
     lmq_put(&json, "parameters", lmq_json_size(totals->n_parameters));
     lmq_put(&json, "tensors", lmq_json_size(plan->n_records));
     lmq_put(&json, "quantized", lmq_json_size(totals->n_quantized));
     lmq_put(&json, "as_stored", lmq_json_size(totals->n_taken));
     lmq_put(&json, "kept", lmq_json_size(totals->n_kept));
     lmq_put(&json, "aliases", lmq_json_size(totals->n_aliases));
-    lmq_put(&json, "input_bytes", lmq_json_size(input));
+    lmq_put(&json, "input_bytes",
+            lmq_json_size(lmq_checkpoint_sizes(plan->checkpoint).file_bytes));
     lmq_put(&json, "output_bytes", lmq_json_size(lmq_writing_size(plan)));
     lmq_put(
         &json, "bits_per_weight",

@@ -49,20 +49,16 @@ static void
 add_totals(const struct lmq_checkpoint *checkpoint,
            const struct lmq_notes *notes, json_t **report)
 {
-    uint64_t n_parameters = 0, input = 0, output = 0;
+    const struct lmq_sizes sizes = lmq_checkpoint_sizes(checkpoint);
+    uint64_t output = 0;
     json_t *file;
     size_t i;
 
-    for (i = 0; i < checkpoint->n_tensors; i++)
-        if (checkpoint->tensors[i].alias_of == NULL)
-            n_parameters += checkpoint->tensors[i].n_elements;
-    for (i = 0; i < checkpoint->n_files; i++)
-        input += lmq_input_size(checkpoint->files[i]);
     json_array_foreach(json_object_get(*report, "files"), i, file)
         output +=
             (uint64_t)json_integer_value(json_object_get(file, "bytes"));
-    lmq_put(report, "parameters", lmq_json_size(n_parameters));
-    lmq_put(report, "input_bytes", lmq_json_size(input));
+    lmq_put(report, "parameters", lmq_json_size(sizes.parameters));
+    lmq_put(report, "input_bytes", lmq_json_size(sizes.file_bytes));
     lmq_put(report, "output_bytes", lmq_json_size(output));
     lmq_put(report, "notes", lmq_describe_notes(checkpoint, notes));
 }

@@ -25,14 +25,12 @@ describe(const struct lmq_writing *writing)
     const struct lmq_plan *plan = writing->plan;
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
     json_t *report = json_object();
-    uint64_t input = 0;
 
-    for (size_t i = 0; i < checkpoint->n_files; i++)
-        input += lmq_input_size(checkpoint->files[i]);
     lmq_put(&report, "input", lmq_json_text(checkpoint->path));
     lmq_put(&report, "output", lmq_json_text(writing->output));
     lmq_put(&report, "input_files", lmq_json_size(checkpoint->n_files));
-    lmq_put(&report, "input_bytes", lmq_json_size(input));
+    lmq_put(&report, "input_bytes",
+            lmq_json_size(lmq_checkpoint_sizes(checkpoint).file_bytes));
     lmq_put(&report, "output_bytes", lmq_json_size(lmq_writing_size(plan)));
     lmq_put(&report, "tensors", lmq_json_size(plan->n_records));
     lmq_put(&report, "files", lmq_writing_files(plan, writing->files));
