@@ -7,6 +7,7 @@
 #include "base/report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -94,6 +95,15 @@ lmq_json_size(uint64_t value)
 {
     return value <= INT64_MAX ? json_integer((json_int_t)value)
                               : json_real((double)value);
+}
+
+json_t *
+lmq_json_crc(uint32_t crc)
+{
+    char text[9];
+
+    snprintf(text, sizeof(text), "%08" PRIx32, crc);
+    return json_string(text);
 }
 
 json_t *

@@ -68,6 +68,8 @@ char *lmq_json_dump(const json_t *json, size_t flags);
 /* A number; null if it is not finite, as JSON wants it. */
 json_t *lmq_json_number(double value);
 json_t *lmq_json_size(uint64_t value);
+/* A sum of bytes: text of eight hexadecimal digits. */
+json_t *lmq_json_crc(uint32_t crc);
 
 /* What is read again of a number that was printed. */
 double lmq_json_reread(double value);

@@ -8,8 +8,6 @@
 
 #include "convert/lay_out.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,13 +28,11 @@ describe_sources(const struct lmq_plan *plan)
 
     for (size_t i = 0; i < checkpoint->n_files; i++) {
         const char *path = lmq_input_path(checkpoint->files[i]);
-        char crc[9];
-        snprintf(crc, sizeof(crc), "%08" PRIx32, plan->source_crcs[i]);
         json_t *source = json_object();
         lmq_put(&source, "name", lmq_json_text(lmq_path_base(path)));
         lmq_put(&source, "size",
                 lmq_json_size(lmq_input_size(checkpoint->files[i])));
-        lmq_put(&source, "crc32", json_string(crc));
+        lmq_put(&source, "crc32", lmq_json_crc(plan->source_crcs[i]));
         lmq_append(&sources, source);
     }
     return sources;

@@ -55,9 +55,7 @@ describe_protocol(const struct lmq_job *job,
     const struct lmq_checkpoint *reference = job->reference_file;
     const struct lmq_sizes sizes = lmq_checkpoint_sizes(reference);
     json_t *json = json_object();
-    char crc[9];
 
-    snprintf(crc, sizeof(crc), "%08" PRIx32, corpus->crc);
     lmq_put(&json, "reference",
             describe_side(reference->path, reference->format->name, &sizes));
     lmq_put(&json, "model", describe_judged(candidate));
@@ -69,7 +67,7 @@ describe_protocol(const struct lmq_job *job,
     lmq_put(&json, "documents", lmq_json_size(corpus->n_documents));
     lmq_put(&json, "windows", lmq_json_size(corpus->n_windows));
     lmq_put(&json, "text_bytes", lmq_json_size(corpus->n_bytes));
-    lmq_put(&json, "text_crc32", json_string(crc));
+    lmq_put(&json, "text_crc32", lmq_json_crc(corpus->crc));
     lmq_put(&json, "activations",
             json_string(lmq_judged_activations(candidate)));
     lmq_put(&json, "kv",

@@ -5,7 +5,6 @@
 #include "config.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -206,12 +205,10 @@ describe_task(const struct lmq_job *job, const double *reference,
     json_t *json = json_object(), *list = json_array();
     struct tally plain = count(task, reference, model, false, &list);
     struct tally norm = count(task, reference, model, true, NULL);
-    char crc[16];
 
-    snprintf(crc, sizeof(crc), "%08x", (unsigned)task->corpus.crc);
     lmq_put(&json, "questions", lmq_json_size(task->n));
     lmq_put(&json, "choices", lmq_json_size(task->corpus.n_windows));
-    lmq_put(&json, "crc32", json_string(crc));
+    lmq_put(&json, "crc32", lmq_json_crc(task->corpus.crc));
     lmq_put(&json, "reference",
             describe_accuracies(task, plain.right_reference,
                                 norm.right_reference));

@@ -6,9 +6,7 @@
 
 #include "convert/calibrate/calibrator.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,15 +57,6 @@ thin_out(struct lmq_corpus *corpus, size_t n_tokens)
 }
 
 static json_t *
-describe_crc(uint32_t crc)
-{
-    char text[9];
-
-    snprintf(text, sizeof(text), "%08" PRIx32, crc);
-    return json_string(text);
-}
-
-static json_t *
 describe_texts(const struct lmq_texts *texts)
 {
     json_t *list = json_array();
@@ -78,7 +67,7 @@ describe_texts(const struct lmq_texts *texts)
         lmq_put(&one, "name", lmq_json_text(lmq_path_base(text->path)));
         lmq_put(&one, "size", lmq_json_size(text->n));
         lmq_put(&one, "crc32",
-                describe_crc(lmq_crc32(0, text->bytes, text->n)));
+                lmq_json_crc(lmq_crc32(0, text->bytes, text->n)));
         lmq_append(&list, one);
     }
     return list;
@@ -186,7 +175,7 @@ write_text(struct lmq_calibrator *calibrator, struct lmq_plan *plan,
     if (status != LMQ_OK)
         return status;
     lmq_put(&plan->calibration, "own_text",
-            describe_crc(calibrator->corpus.crc));
+            lmq_json_crc(calibrator->corpus.crc));
     return plan->calibration == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
 

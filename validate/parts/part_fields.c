@@ -5,12 +5,12 @@
 
 #include "validate/parts/part_fields.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/crc32.h"
+#include "base/report.h"
 
 #define DIGITS 16 /* of a double */
 
@@ -96,12 +96,6 @@ lmq_part_of(size_t total, size_t part, size_t n_parts)
         each + (before < more)};
 }
 
-json_t *
-lmq_part_crc(uint32_t crc)
-{
-    return json_sprintf("%08" PRIx32, crc);
-}
-
 static uint32_t
 add_number(uint32_t crc, uint64_t number)
 {
@@ -125,5 +119,5 @@ lmq_part_tokens(const struct lmq_corpus *corpus)
         crc = add_number(crc, window->scored);
         crc = add_number(crc, window->document);
     }
-    return lmq_part_crc(crc);
+    return lmq_json_crc(crc);
 }

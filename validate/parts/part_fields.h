@@ -26,7 +26,6 @@ json_t *lmq_part_numbers(const double *numbers, size_t n);
 size_t lmq_part_count_numbers(const json_t *text);
 bool lmq_part_read_numbers(const json_t *text, double *numbers, size_t n);
 
-json_t *lmq_part_crc(uint32_t crc);
 /* All tokens and how they are cut: the same text may be others elsewhere. */
 json_t *lmq_part_tokens(const struct lmq_corpus *corpus);
 

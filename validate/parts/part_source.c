@@ -5,7 +5,6 @@
 
 #include "validate/parts/part_source.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,8 +41,7 @@ describe_hparams(const struct lmq_checkpoint *file)
     json_t *crc = NULL;
 
     if (text != NULL)
-        crc = json_sprintf("%08" PRIx32,
-                           lmq_crc32(0, text, strlen(text)));
+        crc = lmq_json_crc(lmq_crc32(0, text, strlen(text)));
     free(text);
     json_decref(json);
     return crc;

@@ -4,8 +4,6 @@
  */
 #include "config.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -65,7 +63,7 @@ describe_run(const struct lmq_job *job, struct lmq_error *err)
     const struct lmq_corpus *corpus = &job->corpus;
     json_t *json = json_object(), *models = json_array();
 
-    lmq_put(&json, "text_crc32", lmq_part_crc(corpus->crc));
+    lmq_put(&json, "text_crc32", lmq_json_crc(corpus->crc));
     lmq_put(&json, "text_bytes", lmq_json_size(corpus->n_bytes));
     lmq_put(&json, "ctx", lmq_json_size(job->protocol.context));
     lmq_put(&json, "stride", lmq_json_size(job->protocol.stride));
@@ -83,7 +81,7 @@ describe_run(const struct lmq_job *job, struct lmq_error *err)
     lmq_put(&json, "layers", lmq_json_size(job->n_layers));
     lmq_put(&json, "questions", lmq_json_size(job->task.n));
     lmq_put(&json, "choices", lmq_json_size(job->task.corpus.n_windows));
-    lmq_put(&json, "task_crc32", lmq_part_crc(job->task.corpus.crc));
+    lmq_put(&json, "task_crc32", lmq_json_crc(job->task.corpus.crc));
     lmq_put(&json, "reference", lmq_part_source(job->reference_file, err));
     for (size_t i = 0; i < job->n_candidates; i++)
         lmq_append(&models, describe_judged(&job->candidates[i], err));
