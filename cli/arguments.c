@@ -139,6 +139,22 @@ is_text(const struct option *option)
            strcmp(option->name, "calibrate") == 0;
 }
 
+bool
+have_texts(const struct arguments *arguments)
+{
+    bool has_dash = false;
+
+    for (int i = 0; i < arguments->n_given; i++)
+        has_dash |= is_text(arguments->given[i].option) &&
+                    is_dash(arguments->given[i].value);
+    for (int i = 0; i < arguments->n_operands; i++)
+        has_dash |= is_dash(arguments->operands[i]);
+    if (has_dash)
+        usage_error(arguments->command,
+                    "'-' cannot be standard input of many ranks");
+    return !has_dash;
+}
+
 /* Its value is the name of a file or of a folder. */
 static bool
 is_name(const struct option *option)

@@ -144,15 +144,6 @@ check(const struct arguments *arguments,
     return false;
 }
 
-static bool
-reads_standard_input(const struct lmq_planning_options *plan)
-{
-    for (size_t i = 0; i < plan->n_texts; i++)
-        if (strcmp(plan->texts[i], "-") == 0)
-            return true;
-    return plan->tokens != NULL && strcmp(plan->tokens, "-") == 0;
-}
-
 /* ---- Output ---- */
 
 static void
@@ -353,13 +344,13 @@ run(const struct arguments *arguments)
     if (plan.n_parts == 0 && plan.n_measured == 0 &&
         !start_ranks(arguments, &ranks))
         return EXIT_USAGE;
-    int code = EXIT_USAGE;
-    if (ranks.n > 1 && reads_standard_input(&plan))
-        usage_error(&command_plan, "'-' cannot be standard input of many ranks");
-    else if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
-                                 &err) != LMQ_OK)
+    if (ranks.n > 1 && !have_texts(arguments))
+        return end_ranks(&ranks, EXIT_USAGE);
+    int code;
+    if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
+                            &err) != LMQ_OK) {
         code = report_error(&err);
-    else {
+    } else {
         const struct planning planning = {arguments, checkpoint, &plan,
                                           &progress,  &state,     make_plan};
         code = ranks.n > 1 || plan.n_parts > 0

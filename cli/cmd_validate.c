@@ -356,12 +356,6 @@ share_out(struct lmq_validate_options *validate,
 {
     struct lmq_error err;
 
-    for (size_t i = 0; i < validate->n_texts; i++)
-        if (strcmp(validate->texts[i], "-") == 0) {
-            usage_error(&command_validate,
-                        "'-' cannot be standard input of many ranks");
-            return false;
-        }
     *merge = (struct lmq_merge_options){
         .size = sizeof(*merge),
         .gates = validate->gates,
@@ -405,7 +399,9 @@ run(const struct arguments *arguments)
         return EXIT_USAGE;
     if (validate_options.n_parts == 0 && !start_ranks(arguments, &ranks))
         return EXIT_USAGE;
-    if (ranks.n > 1 && !share_out(&validate_options, &merge, &ranks))
+    if (ranks.n > 1 &&
+        (!have_texts(arguments) ||
+         !share_out(&validate_options, &merge, &ranks)))
         return end_ranks(&ranks, EXIT_USAGE);
     enum lmq_status status =
         validate(arguments, &operands, &open, &validate_options, &progress,

@@ -103,6 +103,9 @@ extern const struct command command_bench;
 int parse_arguments(const struct command *command, int argc, char **argv,
                     struct arguments *arguments);
 void print_command_help(const struct command *command);
+/* False, and a message, if a text is standard input: of many ranks only one
+ * would have it. */
+bool have_texts(const struct arguments *arguments);
 /* jobs for one of the commands that it knows, which has its options too; false
  * if none is named (cluster/cmd_jobs.c). */
 bool take_jobs(int argc, char **argv, struct command *jobs);

@@ -49,15 +49,6 @@ is_calibrated(const struct lmq_convert_options *convert)
     return convert->n_calibration > 0 || convert->writes_text != 0;
 }
 
-static bool
-reads_standard_input(const struct lmq_convert_options *convert)
-{
-    for (size_t i = 0; i < convert->n_calibration; i++)
-        if (strcmp(convert->calibration[i], "-") == 0)
-            return true;
-    return false;
-}
-
 /* What many processes cannot do, or would do otherwise. */
 static bool
 check_options(const struct arguments *arguments, const struct ranks *ranks,
@@ -69,9 +60,8 @@ check_options(const struct arguments *arguments, const struct ranks *ranks,
                     "with --parts=%u",
                     convert->writes_text ? "own-text" : "calibrate", ranks->n,
                     convert->n_parts);
-    else if (reads_standard_input(convert))
-        usage_error(arguments->command,
-                    "'-' cannot be standard input of many ranks");
+    else if (!have_texts(arguments))
+        return false;
     else if (has_option(arguments, "shard-size"))
         usage_error(arguments->command,
                     "--shard-size goes without many ranks: --parts N says how "
