@@ -242,8 +242,8 @@ check_operands(const struct arguments *arguments)
 
 /* ---- Parsing ---- */
 
-static const struct option *
-find_long(const struct command *command, const char *name, size_t n)
+const struct option *
+find_option(const struct command *command, const char *name, size_t n)
 {
     const struct option *tables[N_TABLES];
 
@@ -294,7 +294,7 @@ next_value(const struct command *command, char **argv, int *i)
     if (value == NULL)
         return NULL;
     if (strncmp(value, "--", 2) == 0 &&
-        find_long(command, value + 2, strcspn(value + 2, "=")) != NULL)
+        find_option(command, value + 2, strcspn(value + 2, "=")) != NULL)
         return NULL;
     ++*i;
     return value;
@@ -307,7 +307,7 @@ parse_long(struct arguments *arguments, char **argv, int *i)
     const struct command *command = arguments->command;
     const char *name = argv[*i] + 2;
     size_t n = strcspn(name, "=");
-    const struct option *option = find_long(command, name, n);
+    const struct option *option = find_option(command, name, n);
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
 
     if (option == NULL)

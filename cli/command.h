@@ -114,6 +114,9 @@ bool take_jobs(int argc, char **argv, struct command *jobs);
 #define N_TABLES 5
 void list_tables(const struct command *command,
                  const struct option *tables[N_TABLES]);
+/* The one whose name is these n characters; NULL: there is none. */
+const struct option *find_option(const struct command *command,
+                                 const char *name, size_t n);
 
 /* What bash, zsh or fish reads to complete command lines of these commands, of
  * which the last is NULL; returns the exit code (show/completions.c). */

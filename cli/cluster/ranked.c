@@ -10,24 +10,11 @@
 
 #include "cli/command.h"
 
-static const struct option *
-find_quiet(const struct command *command)
-{
-    const struct option *tables[N_TABLES];
-
-    list_tables(command, tables);
-    for (int i = 0; i < N_TABLES; i++)
-        for (const struct option *o = tables[i]; o->name != NULL; o++)
-            if (strcmp(o->name, "quiet") == 0)
-                return o;
-    return NULL;
-}
-
 /* The same command line, but that the result is somebody else's to show. */
 static void
 hush(const struct arguments *arguments, struct arguments *own)
 {
-    const struct option *quiet = find_quiet(arguments->command);
+    static const char quiet[] = "quiet";
 
     *own = *arguments;
     own->n_given = 0;
@@ -37,8 +24,9 @@ hush(const struct arguments *arguments, struct arguments *own)
             strcmp(name, "verbose") != 0)
             own->given[own->n_given++] = arguments->given[i];
     }
-    if (own->n_given < MAX_OCCURRENCES && quiet != NULL)
-        own->given[own->n_given++].option = quiet;
+    if (own->n_given < MAX_OCCURRENCES)
+        own->given[own->n_given++].option =
+            find_option(arguments->command, quiet, strlen(quiet));
 }
 
 /* ---- Converting ---- */
