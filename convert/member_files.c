@@ -97,9 +97,22 @@ see_members(const char *output,
     return status;
 }
 
-static enum lmq_status
-fail_existing(const char *path, struct lmq_error *err)
+static bool
+is_ours(const struct lmq_member_files *files, const char *path)
 {
+    for (size_t i = 0; i < files->n_paths; i++)
+        if (strcmp(files->paths[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* When some of ours have their names already those of an older set are in the
+ * way still. */
+static enum lmq_status
+refuse_others(void *context, const char *path, struct lmq_error *err)
+{
+    if (is_ours(context, path))
+        return LMQ_OK;
     lmq_fail(err, LMQ_ERR_IO, 0, "exists already: a member of a set of this "
                                  "name");
     lmq_hint(err, ".replaces replaces the whole set");
@@ -108,16 +121,10 @@ fail_existing(const char *path, struct lmq_error *err)
 }
 
 static enum lmq_status
-refuse_any(void *context, const char *path, struct lmq_error *err)
-{
-    (void)context;
-    return fail_existing(path, err);
-}
-
-static enum lmq_status
 check_none(const char *output, struct lmq_error *err)
 {
-    enum lmq_status status = see_members(output, refuse_any, NULL, err);
+    struct lmq_member_files ours = {0}; /* none yet */
+    enum lmq_status status = see_members(output, refuse_others, &ours, err);
 
     if (status != LMQ_OK)
         lmq_error_in(err, output);
@@ -197,23 +204,6 @@ lmq_member_files_check(const char *output, bool is_set, bool replaces,
 }
 
 /* ---- Outputs ---- */
-
-static bool
-is_ours(const struct lmq_member_files *files, const char *path)
-{
-    for (size_t i = 0; i < files->n_paths; i++)
-        if (strcmp(files->paths[i], path) == 0)
-            return true;
-    return false;
-}
-
-/* When some of ours have their names already those of an older set are in the
- * way still. */
-static enum lmq_status
-refuse_others(void *context, const char *path, struct lmq_error *err)
-{
-    return is_ours(context, path) ? LMQ_OK : fail_existing(path, err);
-}
 
 static enum lmq_status
 remove_other(void *context, const char *path, struct lmq_error *err)
