@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/files/path.h"
 #include "formats/gguf/gguf_meta.h"
 #include "runtime/tokenizer/read/tok_json.h"
 
@@ -82,12 +81,6 @@ read_gguf(const struct lmq_blob *blob, struct lmq_buffer *text,
     return status;
 }
 
-static bool
-is_named(const struct lmq_blob *blob, const char *name)
-{
-    return strcmp(lmq_path_base(blob->name), name) == 0;
-}
-
 enum lmq_status
 lmq_chat_template_find(const struct lmq_blob *blobs, size_t n_blobs,
                        struct lmq_buffer *text, struct lmq_error *err)
@@ -97,15 +90,15 @@ lmq_chat_template_find(const struct lmq_blob *blobs, size_t n_blobs,
     size_t before = text->n;
 
     for (size_t i = 0; i < n_blobs && text->n == before; i++)
-        if (is_named(&blobs[i], "chat_template.jinja")) {
+        if (lmq_blob_is(&blobs[i], "chat_template.jinja")) {
             blob = &blobs[i];
             status = append((const char *)blob->bytes, blob->size, text, err);
         }
     for (size_t i = 0; i < n_blobs && text->n == before && status == LMQ_OK;
          i++) {
         blob = &blobs[i];
-        if (is_named(blob, "tokenizer_config.json") ||
-            is_named(blob, "chat_template.json")) /* in that order */
+        if (lmq_blob_is(blob, "tokenizer_config.json") ||
+            lmq_blob_is(blob, "chat_template.json")) /* in that order */
             status = read_config(blob, text, err);
         else if (lmq_gguf_is(blob->bytes, blob->size))
             status = read_gguf(blob, text, err);

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/files/path.h"
 #include "runtime/tokenizer/read/tok_json.h"
 #include "runtime/tokenizer/tokenizer.h"
 
@@ -23,12 +22,6 @@ static const char *const file_names[] = {
     "tokenizer_config.json", "special_tokens_map.json",
     "generation_config.json", "config.json"
 };
-
-static bool
-has_name(const struct lmq_blob *blob, const char *name)
-{
-    return strcmp(lmq_path_base(blob->name), name) == 0;
-}
 
 /* "<s>", or an object whose content it is. */
 static enum lmq_status
@@ -284,7 +277,7 @@ load_named(const struct lmq_blob *blobs, size_t n_blobs, const char *name,
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < n_blobs && status == LMQ_OK && *root == NULL; i++)
-        if (has_name(&blobs[i], name)) {
+        if (lmq_blob_is(&blobs[i], name)) {
             status = lmq_json_load(&blobs[i], root, err);
             if (status != LMQ_OK)
                 lmq_error_in(err, blobs[i].name);
@@ -338,7 +331,7 @@ lmq_config_apply(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
     for (size_t f = 0; f < sizeof(file_names) / sizeof(file_names[0]); f++)
         for (size_t i = 0; i < n_blobs && status == LMQ_OK; i++) {
             json_t *root;
-            if (!has_name(&blobs[i], file_names[f]))
+            if (!lmq_blob_is(&blobs[i], file_names[f]))
                 continue;
             status = lmq_json_load(&blobs[i], &root, err);
             if (status == LMQ_OK && !json_is_object(root))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/report.h"
 
 enum lmq_status
@@ -36,6 +37,12 @@ lmq_json_load(const struct lmq_blob *blob, json_t **out,
                         problem.position > 0 ? (uint64_t)problem.position : 0,
                         "JSON, line %d: %s", problem.line, problem.text);
     return status;
+}
+
+bool
+lmq_blob_is(const struct lmq_blob *blob, const char *name)
+{
+    return strcmp(lmq_path_base(blob->name), name) == 0;
 }
 
 struct lmq_chars

@@ -15,6 +15,9 @@
 enum lmq_status lmq_json_load(const struct lmq_blob *blob, json_t **out,
                               struct lmq_error *err);
 
+/* Whether the file is called so, wherever it lies. */
+bool lmq_blob_is(const struct lmq_blob *blob, const char *name);
+
 /* The text of a string; empty for anything else. */
 struct lmq_chars lmq_json_chars(const json_t *value);
 
