@@ -354,11 +354,20 @@ lmq_part_start(const struct lmq_part_kind *kind, size_t part, size_t n_parts,
     return json;
 }
 
-void
-lmq_part_sign(json_t **part)
+enum lmq_status
+lmq_part_finish(json_t *part, const struct lmq_error *why, json_t **out,
+                struct lmq_error *err)
 {
-    if (*part != NULL)
-        lmq_put(part, CHECKSUM, lmq_json_size(checksum_of_part(*part)));
+    if (part != NULL)
+        lmq_put(&part, CHECKSUM, lmq_json_size(checksum_of_part(part)));
+    *out = part;
+    if (part != NULL)
+        return LMQ_OK;
+    if (why->status == LMQ_OK)
+        return lmq_fail_nomem(err);
+    if (err != NULL)
+        *err = *why;
+    return why->status;
 }
 
 enum lmq_status

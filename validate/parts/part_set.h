@@ -54,10 +54,12 @@ enum lmq_status lmq_part_check_whole(const struct lmq_run_part *part,
                                      struct lmq_error *err);
 
 /* What one part says of itself, before what it has found; and the checksum of
- * all that, at the end. */
+ * all that, at the end, if there is one: else *why says what is wrong, or there
+ * was no memory. */
 json_t *lmq_part_start(const struct lmq_part_kind *kind, size_t part,
                        size_t n_parts, json_t *run);
-void lmq_part_sign(json_t **part);
+enum lmq_status lmq_part_finish(json_t *part, const struct lmq_error *why,
+                                json_t **out, struct lmq_error *err);
 
 /* All of it with all digits, which reports are printed without; and in a file,
  * which appears whole or not at all. */

@@ -242,15 +242,7 @@ lmq_part_describe(const struct lmq_job *job, const double *nll, double seconds,
     lmq_put(&json, "models", models);
     if (job->task.n > 0)
         lmq_put(&json, "task", describe_task(job, nll));
-    lmq_part_sign(&json);
-    *out = json;
-    if (json != NULL)
-        return LMQ_OK;
-    if (why.status == LMQ_OK)
-        return lmq_fail_nomem(err);
-    if (err != NULL)
-        *err = why;
-    return why.status;
+    return lmq_part_finish(json, &why, out, err);
 }
 
 enum lmq_status

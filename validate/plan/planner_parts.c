@@ -90,15 +90,7 @@ lmq_planner_describe_part(const struct lmq_planner *planner, json_t **out,
     lmq_put(&json, "seconds",
             lmq_json_number(lmq_json_reread(lmq_clock_seconds() -
                                             planner->job.started)));
-    lmq_part_sign(&json);
-    *out = json;
-    if (json != NULL)
-        return LMQ_OK;
-    if (why.status == LMQ_OK)
-        return lmq_fail_nomem(err);
-    if (err != NULL)
-        *err = why;
-    return why.status;
+    return lmq_part_finish(json, &why, out, err);
 }
 
 /* ---- Taking them up ---- */
