@@ -204,23 +204,13 @@ zero_nonfinite(float *x, size_t n)
     return n_zeroed;
 }
 
-static enum lmq_status
-fail_nonfinite(const struct lmq_plan *plan, const struct lmq_piece *piece,
-               struct lmq_error *err)
+enum lmq_status
+lmq_piece_fail_nonfinite(const struct lmq_tensor *source, uint64_t element,
+                         struct lmq_error *err)
 {
-    const struct lmq_tensor *source = plan->sources[piece->record];
     uint64_t n_cols;
-    uint64_t at = lmq_tensor_stored_element(
-        source, piece->stats.nonfinite_at, &n_cols);
+    uint64_t at = lmq_tensor_stored_element(source, element, &n_cols);
 
-    if (piece->stats.is_turned_over) {
-        lmq_fail(err, LMQ_ERR_NONFINITE, at,
-                 "tensor '%s': the group at element %" PRIu64 " (row %" PRIu64
-                 ", column %" PRIu64 ") is too large to be rotated",
-                 source->stored_name, at, at / n_cols, at % n_cols);
-        lmq_hint(err, "a recipe may say 'rotate: no' of it");
-        return LMQ_ERR_NONFINITE;
-    }
     lmq_fail(err, LMQ_ERR_NONFINITE, at,
              "tensor '%s': %s at element %" PRIu64 " (row %" PRIu64
              ", column %" PRIu64 ")",
@@ -231,6 +221,26 @@ fail_nonfinite(const struct lmq_plan *plan, const struct lmq_piece *piece,
              at, at / n_cols, at % n_cols);
     lmq_hint(err, ".on_nonfinite=zero puts 0 in its place; but find out "
                   "where it comes from");
+    return LMQ_ERR_NONFINITE;
+}
+
+static enum lmq_status
+fail_nonfinite(const struct lmq_plan *plan, const struct lmq_piece *piece,
+               struct lmq_error *err)
+{
+    const struct lmq_tensor *source = plan->sources[piece->record];
+    uint64_t n_cols;
+    uint64_t at = lmq_tensor_stored_element(
+        source, piece->stats.nonfinite_at, &n_cols);
+
+    if (!piece->stats.is_turned_over)
+        return lmq_piece_fail_nonfinite(source, piece->stats.nonfinite_at,
+                                        err);
+    lmq_fail(err, LMQ_ERR_NONFINITE, at,
+             "tensor '%s': the group at element %" PRIu64 " (row %" PRIu64
+             ", column %" PRIu64 ") is too large to be rotated",
+             source->stored_name, at, at / n_cols, at % n_cols);
+    lmq_hint(err, "a recipe may say 'rotate: no' of it");
     return LMQ_ERR_NONFINITE;
 }
 

@@ -76,6 +76,11 @@ enum lmq_status lmq_piece_write(const struct lmq_conversion *work,
                                 const void *bytes, uint64_t at, uint64_t size,
                                 struct lmq_error *err);
 
+/* What cannot be rounded, and where its file has it. */
+enum lmq_status lmq_piece_fail_nonfinite(const struct lmq_tensor *source,
+                                         uint64_t element,
+                                         struct lmq_error *err);
+
 /* The leaves, if they are wanted, of the rows at worker->q and
  * worker->stored_scales. */
 enum lmq_status lmq_piece_digest_rows(const struct lmq_conversion *work,

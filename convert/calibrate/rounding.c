@@ -41,25 +41,6 @@ struct job {
 };
 
 static enum lmq_status
-fail_nonfinite(const struct lmq_tensor *tensor, uint64_t row, size_t column,
-               struct lmq_error *err)
-{
-    uint64_t n_cols;
-    uint64_t at = lmq_tensor_stored_element(
-        tensor, row * tensor->n_cols + column, &n_cols);
-
-    lmq_fail(err, LMQ_ERR_NONFINITE, at,
-             "tensor '%s': NaN or infinity at element %llu (row %llu, column "
-             "%llu)",
-             tensor->stored_name, (unsigned long long)at,
-             (unsigned long long)(at / n_cols),
-             (unsigned long long)(at % n_cols));
-    lmq_hint(err, ".on_nonfinite=zero puts 0 in its place; but find out "
-                  "where it comes from");
-    return LMQ_ERR_NONFINITE;
-}
-
-static enum lmq_status
 read_rows(const struct job *job, const struct lmq_range *range,
           struct lmq_quantizer *own, struct lmq_error *err)
 {
@@ -75,8 +56,7 @@ read_rows(const struct job *job, const struct lmq_range *range,
         if (isfinite(own->x[i]))
             continue;
         if (!plan->settings.zeroes)
-            return fail_nonfinite(tensor, first + i / n_cols, i % n_cols,
-                                  err);
+            return lmq_piece_fail_nonfinite(tensor, first * n_cols + i, err);
         own->x[i] = 0;
     }
     return status;
