@@ -145,6 +145,16 @@ lmq_fail_nomem(struct lmq_error *err)
     return lmq_fail(err, LMQ_ERR_NOMEM, 0, "out of memory");
 }
 
+enum lmq_status
+lmq_fail_as(struct lmq_error *err, const struct lmq_error *why)
+{
+    if (why->status == LMQ_OK)
+        return lmq_fail_nomem(err);
+    if (err != NULL)
+        *err = *why;
+    return why->status;
+}
+
 void
 lmq_hint(struct lmq_error *err, const char *format, ...)
 {

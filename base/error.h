@@ -23,6 +23,9 @@ enum lmq_status lmq_fail_errno(struct lmq_error *err, const char *format, ...)
     LMQ_PRINTF(2, 3);
 
 enum lmq_status lmq_fail_nomem(struct lmq_error *err);
+/* For the reason that was found; if none was, memory had run out. */
+enum lmq_status lmq_fail_as(struct lmq_error *err,
+                            const struct lmq_error *why);
 
 /* The machine or its files refused: that says nothing about what is in them,
  * and a caller that tries something else instead must not. */

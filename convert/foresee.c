@@ -48,11 +48,8 @@ check_kind(const struct lmq_checkpoint *checkpoint, bool is_forced,
     if (status == LMQ_OK)
         return LMQ_OK;
     *tokenizer = NULL;
-    if (status == LMQ_ERR_NOMEM || status == LMQ_ERR_IO) {
-        if (err != NULL)
-            *err = why;
-        return status;
-    }
+    if (lmq_status_is_of_system(status))
+        return lmq_fail_as(err, &why);
     if (checkpoint->tokenizer_path != NULL && !is_forced) {
         lmq_fail(err, status, 0, "%s", why.message);
         lmq_hint(err, ".tokenizer names a tokenizer.json, a tekken.json, a "

@@ -122,10 +122,8 @@ lmq_journal_describe(const struct lmq_plan *plan, struct lmq_error *err)
     struct lmq_error why = {0};
     json_t *json = describe(plan, &why);
 
-    if (json == NULL && why.status == LMQ_OK)
-        lmq_fail_nomem(&why);
-    if (json == NULL && err != NULL)
-        *err = why;
+    if (json == NULL)
+        lmq_fail_as(err, &why);
     return json;
 }
 

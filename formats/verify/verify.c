@@ -102,8 +102,8 @@ open_and_check(struct lmq_check *check, const char *path, struct lmq_error *err)
         check->frame = frame;
         return LMQ_OK;
     }
-    if (status != LMQ_OK && err != NULL)
-        *err = frame;
+    if (status != LMQ_OK)
+        lmq_fail_as(err, &frame);
     check->n_sections += check->container.n_sections;
     check->n_tensors += check->container.n_records;
     return status == LMQ_OK ? check_bytes(check, err) : status;
@@ -204,8 +204,7 @@ check_opening(struct lmq_check *check, const char *path, size_t named,
     if (status == LMQ_OK) {
         status = lmq_check_content(check, checkpoint, named, err);
     } else if (lmq_status_is_of_system(status)) {
-        if (err != NULL)
-            *err = found;
+        lmq_fail_as(err, &found);
     } else {
         check->file = lmq_path_base(found.path);
         lmq_check_add(check, "contents", "", found.offset, found.message);
@@ -304,11 +303,8 @@ fail_damaged(const struct lmq_check *check, struct lmq_error *err)
 {
     size_t n = json_array_size(check->problems);
 
-    if (n == 1 && check->frame.status != LMQ_OK) {
-        if (err != NULL)
-            *err = check->frame;
-        return check->frame.status;
-    }
+    if (n == 1 && check->frame.status != LMQ_OK)
+        return lmq_fail_as(err, &check->frame);
     lmq_fail(err, LMQ_ERR_FORMAT, 0, "is damaged in %zu place%s", n,
              n == 1 ? "" : "s");
     return LMQ_ERR_FORMAT;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/files/path.h"
 #include "base/mem.h"
 #include "base/report.h"
@@ -205,8 +206,8 @@ lmq_check_content(struct lmq_check *check,
     } else if (status == LMQ_ERR_FORMAT) { /* of the embedded files */
         lmq_check_add(check, "contents", "", found.offset, found.message);
         status = LMQ_OK;
-    } else if (err != NULL) {
-        *err = found;
+    } else {
+        lmq_fail_as(err, &found);
     }
     return status;
 }

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32.h"
+#include "base/error.h"
 #include "base/size.h"
 #include "base/threads/tasks.h"
 
@@ -232,9 +233,7 @@ check_inflated(struct lmq_check *check, const struct lmq_section *section,
                       found.message);
         return LMQ_OK;
     }
-    if (status != LMQ_OK && err != NULL)
-        *err = found;
-    return status;
+    return status == LMQ_OK ? LMQ_OK : lmq_fail_as(err, &found);
 }
 
 enum lmq_status

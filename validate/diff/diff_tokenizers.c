@@ -223,8 +223,7 @@ open_and_compare(const struct lmq_checkpoint *a,
                (y != LMQ_OK && !is_about_the_file(y))) {
         bool is_first = x != LMQ_OK && !is_about_the_file(x);
         status = is_first ? x : y;
-        if (err != NULL)
-            *err = errors[is_first ? 0 : 1];
+        lmq_fail_as(err, &errors[is_first ? 0 : 1]);
     } else {
         add_difference(differences, "unreadable",
                        lmq_json_text(errors[0].message),

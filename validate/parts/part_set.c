@@ -361,13 +361,7 @@ lmq_part_finish(json_t *part, const struct lmq_error *why, json_t **out,
     if (part != NULL)
         lmq_put(&part, CHECKSUM, lmq_json_size(checksum_of_part(part)));
     *out = part;
-    if (part != NULL)
-        return LMQ_OK;
-    if (why->status == LMQ_OK)
-        return lmq_fail_nomem(err);
-    if (err != NULL)
-        *err = *why;
-    return why->status;
+    return part != NULL ? LMQ_OK : lmq_fail_as(err, why);
 }
 
 enum lmq_status

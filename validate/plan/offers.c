@@ -204,8 +204,8 @@ try_offer(struct lmq_checkpoint *checkpoint, const struct lmq_units *units,
                            err);
     else if (status == LMQ_ERR_UNSUPPORTED)
         status = LMQ_OK;
-    else if (err != NULL)
-        *err = why;
+    else
+        lmq_fail_as(err, &why);
     forget(&settings, &plan);
     return status;
 }

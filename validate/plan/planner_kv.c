@@ -67,8 +67,8 @@ measure(struct lmq_planner *planner,
         planner->kv[planner->n_kv++] = (struct lmq_kv_offer){
             type, bytes_of(planner->job.models[0], type),
             lmq_drift_mean_kld(&drift)};
-    else if (status != LMQ_ERR_NONFINITE && err != NULL)
-        *err = why;
+    else if (status != LMQ_ERR_NONFINITE)
+        lmq_fail_as(err, &why);
     lmq_drift_free(&drift);
     return status == LMQ_ERR_NONFINITE ? LMQ_OK : status;
 }

@@ -177,10 +177,8 @@ lmq_planner_take_parts(struct lmq_planner *planner, struct lmq_error *err)
     json_t *own =
         lmq_part_start(&plan_parts, 1, 1, describe_run(planner, &why));
 
-    if (own == NULL && why.status != LMQ_OK && err != NULL)
-        *err = why;
     if (own == NULL)
-        return why.status == LMQ_OK ? lmq_fail_nomem(err) : why.status;
+        return lmq_fail_as(err, &why);
     enum lmq_status status = open_parts(o, &set, err);
     if (status == LMQ_OK)
         status = take_all(planner, &set, own, err);

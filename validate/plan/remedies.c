@@ -174,7 +174,5 @@ lmq_remedies_find(const struct lmq_job *job,
     if (status == LMQ_ERR_ARG || status == LMQ_ERR_FORMAT ||
         status == LMQ_ERR_UNSUPPORTED)
         return LMQ_OK;
-    if (!is_made && err != NULL)
-        *err = why;
-    return status;
+    return is_made ? LMQ_OK : lmq_fail_as(err, &why);
 }
