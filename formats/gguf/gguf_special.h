@@ -6,6 +6,7 @@
 
 #include "formats/gguf/gguf_evidence.h"
 #include "formats/model/hparams.h"
+#include "formats/model/roles.h"
 
 void lmq_gguf_begin_mixture(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma2(struct lmq_hparams *hparams);

@@ -92,7 +92,7 @@ END_TEST
 START_TEST(special_tokens_of_phi_3_take_white_space)
 {
     static const char *const pieces[] = {
-        "<unk>", "<s>", "</s>", "a", "\xe2\x96\x81", "\xe2\x96\x81" "a",
+        "<unk>", "<s>", "</s>", "a", "\xe2\x96\x81", "\xe2\x96\x81\x61",
         "<0x0A>", "<|endoftext|>", "<|assistant|>", "<|end|>",
         "<|placeholder1|>"};
     const size_t n = sizeof(pieces) / sizeof(pieces[0]);
