@@ -29,15 +29,23 @@ planning(const char *const *texts)
 }
 
 static enum lmq_status
-try_plan(const char *recipe, const struct lmq_planning_options *options,
-         struct lmq_report **report, struct lmq_error *err)
+try_plan_of(const char *path, const char *recipe,
+            const struct lmq_planning_options *options,
+            struct lmq_report **report, struct lmq_error *err)
 {
-    struct lmq_checkpoint *checkpoint = open_checkpoint(fable(""));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(path);
     enum lmq_status status =
         lmq_plan_recipe(checkpoint, recipe, options, NULL, report, err);
 
     lmq_checkpoint_close(checkpoint);
     return status;
+}
+
+static enum lmq_status
+try_plan(const char *recipe, const struct lmq_planning_options *options,
+         struct lmq_report **report, struct lmq_error *err)
+{
+    return try_plan_of(fable(""), recipe, options, report, err);
 }
 
 static struct lmq_report *
@@ -377,6 +385,58 @@ START_TEST(what_stands_out_is_rotated)
 }
 END_TEST
 
+/* The bundled model with these matrices in q4/64, as what others are told
+ * from, and all else as it is: bits per weight of that. */
+static double
+store_some(const char *pattern, const char *path)
+{
+    char rule[64];
+    const char *const rules[] = {"*=keep", rule};
+    const struct lmq_convert_options options = {.size = sizeof(options),
+                                                .rules = rules,
+                                                .n_rules = 2,
+                                                .group_size = 64,
+                                                .replaces = 1};
+
+    snprintf(rule, sizeof(rule), "%s=q4", pattern);
+    struct lmq_report *report = convert(fable(""), path, &options);
+    double bits = lmq_report_number(report, "totals.bits_per_weight");
+    lmq_report_free(report);
+    return bits;
+}
+
+/* What is stored as that loses nothing so, and tells nothing of what it loses
+ * in other encodings. */
+START_TEST(what_is_stored_in_few_bits_is_told_from_what_it_loses)
+{
+    static const char *const patterns[] = {"attn_*", "ffn_*", "attn_q"};
+    const char *text = short_text("text", 1500);
+    const char *path = in_folder("source.lmq");
+
+    for (size_t i = 0; i < 3; i++) {
+        struct lmq_planning_options options = planning(&text);
+        struct lmq_report *report;
+        struct lmq_error err;
+        options.target_bits = store_some(patterns[i], path) + 0.001;
+        ck_assert_msg(try_plan_of(path, NULL, &options, &report, &err) ==
+                          LMQ_OK,
+                      "%s", err.message);
+        /* All of it can be kept; activations are rounded. */
+        ck_assert_double_lt(lmq_report_number(report, "prediction.kld"), 1e-6);
+        const struct lmq_report *tensors = lmq_report_at(report, "tensors");
+        size_t n_others = 0, n = lmq_report_length(tensors);
+        for (size_t j = 0; j < n; j++) {
+            const struct lmq_report *one = lmq_report_item(tensors, j);
+            ck_assert_double_gt(lmq_report_number(one, "kld_alone"), 1e-6);
+            n_others += strcmp(lmq_report_string(one, "probe"),
+                               lmq_report_string(report, "probe")) != 0;
+        }
+        ck_assert(n_others >= 4 && n_others < n);
+        lmq_report_free(report);
+    }
+}
+END_TEST
+
 START_TEST(the_plan_is_the_same_for_any_threads)
 {
     const char *text = short_text("text", 1500);
@@ -463,6 +523,7 @@ main(void)
         bits_and_divergence_are_targets_too,
         any_divergence_is_met_if_that_can_be,
         what_stands_out_is_rotated,
+        what_is_stored_in_few_bits_is_told_from_what_it_loses,
         the_plan_is_the_same_for_any_threads,
         what_cannot_be_planned_is_refused,
         the_page_has_the_curve_and_the_recipe,

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/text/c_locale.h"
@@ -128,7 +129,8 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
 
     put(page, "<h2>What becomes of each matrix</h2><div class=wide><table>"
               "<tr><th class=text>matrix<th class=text>encoding<th>bits per weight<th>"
-              "divergence alone in %s<th>in the plan, estimated</tr>",
+              "divergence alone in %s, or as named<th>in the plan, "
+              "estimated</tr>",
         string(r, "probe"));
     for (size_t i = 0; i < lmq_report_length(tensors); i++) {
         const struct lmq_report *tensor = lmq_report_item(tensors, i);
@@ -138,9 +140,11 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
         if (number(tensor, "group") > 0)
             put(page, "/%.0f%s", number(tensor, "group"),
                 number(tensor, "rotated") > 0 ? " rotated" : "");
-        put(page, "<td>%.2f<td>%.3e<td>%.3e</tr>",
-            number(tensor, "bits_per_weight"), number(tensor, "kld_alone"),
-            number(tensor, "kld"));
+        put(page, "<td>%.2f<td>%.3e", number(tensor, "bits_per_weight"),
+            number(tensor, "kld_alone"));
+        if (strcmp(string(tensor, "probe"), string(r, "probe")) != 0)
+            put(page, " (%s)", string(tensor, "probe"));
+        put(page, "<td>%.3e</tr>", number(tensor, "kld"));
     }
     put(page, "</table></div>");
 }

@@ -35,6 +35,8 @@ _Static_assert(N_KNOWN <= LMQ_OFFERS_MOST, "an offer has no room");
 
 /* Experts, or heads, that errors are told from. */
 #define ITEMS_MOST 8
+/* Encodings of 4 bits lose within a few times as much as each other. */
+#define PROBE_ROOM 16
 
 /* ---- Plans of conversions ---- */
 
@@ -219,8 +221,9 @@ allocate(struct lmq_offers *offers, size_t n_units)
     offers->choices = calloc(n, sizeof(*offers->choices));
     offers->bytes = calloc(n, sizeof(*offers->bytes));
     offers->errors = calloc(n, sizeof(*offers->errors));
+    offers->probes = calloc(n_units + 1, sizeof(*offers->probes));
     return offers->choices != NULL && offers->bytes != NULL &&
-           offers->errors != NULL;
+           offers->errors != NULL && offers->probes != NULL;
 }
 
 /* Rows are as long as there are offers, from here on. */
@@ -247,6 +250,23 @@ compact(struct lmq_offers *offers, size_t n_units)
     }
 }
 
+/* What is stored in the probe's encoding, or in one that it holds, loses next to
+ * nothing there, which tells nothing of others: then what loses most. */
+static void
+find_probes(struct lmq_offers *offers, size_t n_units)
+{
+    for (size_t i = 0; i < n_units; i++) {
+        const double *errors = offers->errors + i * offers->n;
+        size_t worst = 0;
+        for (size_t j = 1; j < offers->n; j++)
+            if (errors[j] > errors[worst])
+                worst = j;
+        offers->probes[i] =
+            errors[offers->probe] * PROBE_ROOM < errors[worst] ? worst
+                                                               : offers->probe;
+    }
+}
+
 enum lmq_status
 lmq_offers_make(struct lmq_checkpoint *checkpoint,
                 const struct lmq_units *units, bool rotates,
@@ -267,9 +287,11 @@ lmq_offers_make(struct lmq_checkpoint *checkpoint,
             status = lmq_progress_report(progress, "weighing encodings", i,
                                          N_KNOWN, err);
     }
-    if (status == LMQ_OK)
-        compact(offers, units->n);
-    return status;
+    if (status != LMQ_OK)
+        return status;
+    compact(offers, units->n);
+    find_probes(offers, units->n);
+    return LMQ_OK;
 }
 
 void
@@ -278,5 +300,6 @@ lmq_offers_free(struct lmq_offers *offers)
     free(offers->choices);
     free(offers->bytes);
     free(offers->errors);
+    free(offers->probes);
     *offers = (struct lmq_offers){0};
 }

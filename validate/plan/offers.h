@@ -22,7 +22,9 @@ struct lmq_offer {
 
 struct lmq_offers {
     const struct lmq_offer *list[LMQ_OFFERS_MOST]; /* those that there are */
-    size_t n, probe; /* one with an error that all others are told from */
+    size_t n;
+    size_t probe;   /* the one that others are told from, as a rule */
+    size_t *probes; /* (units): those that they are told from */
     struct lmq_encoding_choice *choices; /* (units, n) */
     double *bytes;  /* (units, n): in a container; infinite: not offered */
     double *errors; /* (units, n): squared, in parts of the weights' */

@@ -48,7 +48,7 @@ struct lmq_planner {
     size_t n_few_scored, n_many_tokens;
     size_t n_most; /* windows that a choice may be measured over, if those of
                       the corpus leave it too uncertain */
-    double *alone;        /* (units): divergence with the probe's encoding */
+    double *alone;        /* (units): divergence with its probe's encoding */
     double *costs;        /* (units, offers): the same of each, estimated */
     double uniform[LMQ_OFFERS_MOST]; /* measured, all units alike */
     struct lmq_known_point {
@@ -95,8 +95,11 @@ bool lmq_planner_is_due(size_t number, size_t part, size_t n_parts);
 /* When all of it is known: fills in what choices are made of. */
 void lmq_planner_learn(struct lmq_planner *planner);
 
-/* The choice itself; if one offer for all takes no more and is better, it is
- * that from here on, and has to be weighed again. */
+/* Bytes of units that a target of so many bits per weight leaves room for. */
+double lmq_planner_room(const struct lmq_planner *planner);
+
+/* The choice itself; if one offer for all keeps to the target too and is
+ * better, it is that from here on, and has to be weighed again. */
 enum lmq_status lmq_planner_check(struct lmq_planner *planner,
                                   struct lmq_error *err);
 

@@ -173,16 +173,6 @@ choose_size(struct lmq_planner *planner, struct lmq_error *err)
     }
 }
 
-static enum lmq_status
-choose_bits(struct lmq_planner *planner, struct lmq_error *err)
-{
-    double target = planner->options->target_bits;
-    double limit =
-        target / 8 * planner->n_parameters - planner->other_bytes;
-
-    return choose_within(planner, limit, err);
-}
-
 /* ---- Divergence ---- */
 
 /* The most that costs may come to for a predicted divergence. */
@@ -322,8 +312,10 @@ lmq_planner_choose(struct lmq_planner *planner, struct lmq_error *err)
 
     if (o->target_kld > 0)
         return meet_kld(planner, err);
-    enum lmq_status status = o->target_size > 0 ? choose_size(planner, err)
-                                                : choose_bits(planner, err);
+    enum lmq_status status =
+        o->target_size > 0
+            ? choose_size(planner, err)
+            : choose_within(planner, lmq_planner_room(planner), err);
     return status == LMQ_OK ? check(planner, err) : status;
 }
 

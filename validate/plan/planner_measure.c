@@ -143,7 +143,8 @@ measure_units(struct lmq_planner *planner, struct lmq_error *err)
 
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         mixes[i].choices = choices + i * n;
-        mixes[i].choices[i] = lmq_planner_offer(planner, i, planner->offers.probe);
+        mixes[i].choices[i] =
+            lmq_planner_offer(planner, i, planner->offers.probes[i]);
     }
     if (status == LMQ_OK)
         status = measure_due(planner, mixes, 0, n, "measuring tensors",
@@ -153,21 +154,20 @@ measure_units(struct lmq_planner *planner, struct lmq_error *err)
     return status;
 }
 
-/* An encoding without an error costs nothing; where the probe has none, nothing
- * is known of the others, and they are taken to cost as much as their errors
- * do in the other units. */
+/* An encoding without an error costs nothing; where the probe has none, no other
+ * has. */
 static void
 spread_costs(struct lmq_planner *planner)
 {
     const struct lmq_offers *offers = &planner->offers;
 
-    for (size_t i = 0; i < planner->units.n; i++)
-        for (size_t j = 0; j < offers->n; j++) {
-            double probe = offers->errors[i * offers->n + offers->probe];
-            double error = offers->errors[i * offers->n + j];
+    for (size_t i = 0; i < planner->units.n; i++) {
+        const double *errors = offers->errors + i * offers->n;
+        double probe = errors[offers->probes[i]];
+        for (size_t j = 0; j < offers->n; j++)
             planner->costs[i * offers->n + j] =
-                probe > 0 ? planner->alone[i] * error / probe : 0;
-        }
+                probe > 0 ? planner->alone[i] * errors[j] / probe : 0;
+    }
 }
 
 /* The same encoding as offer `j`, but not rotated; the number of offers if there
@@ -436,12 +436,33 @@ try_rival(struct lmq_planner *planner, size_t offer, bool *fits,
     return status;
 }
 
-/* The offer for all that is best of those that take no more; the number of
- * offers if there is none. */
+double
+lmq_planner_room(const struct lmq_planner *planner)
+{
+    return planner->options->target_bits / 8 * planner->n_parameters -
+           planner->other_bytes;
+}
+
+/* Bytes of units that a rival may have: what a target of bits leaves; of a size
+ * its file tells the rest; for a divergence it is the least that is sought. */
+static double
+most_bytes(const struct lmq_planner *planner)
+{
+    const struct lmq_planning_options *o = planner->options;
+
+    if (o->target_size > 0)
+        return (double)o->target_size;
+    return o->target_bits > 0 ? lmq_planner_room(planner)
+                              : planner->choice.bytes;
+}
+
+/* The offer for all that is best of those that keep to the target; the number
+ * of offers if there is none. */
 static enum lmq_status
 find_rival(struct lmq_planner *planner, size_t *rival, struct lmq_error *err)
 {
     const struct lmq_offers *offers = &planner->offers;
+    double most = most_bytes(planner);
     enum lmq_status status = LMQ_OK;
 
     *rival = offers->n;
@@ -450,7 +471,7 @@ find_rival(struct lmq_planner *planner, size_t *rival, struct lmq_error *err)
         bool fits;
         for (size_t i = 0; i < planner->units.n; i++)
             bytes += offers->bytes[i * offers->n + j];
-        if (bytes > planner->choice.bytes ||
+        if (bytes > most ||
             (*rival < offers->n &&
              planner->uniform[j] >= planner->uniform[*rival]))
             continue;

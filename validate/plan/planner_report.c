@@ -116,6 +116,8 @@ describe_units(const struct lmq_planner *planner)
         lmq_put(&json, "bits_per_weight",
                 lmq_json_number(8 * offers->bytes[i * offers->n + j] /
                                 (double)unit->n_weights));
+        lmq_put(&json, "probe",
+                json_string(offers->list[offers->probes[i]]->name));
         lmq_put(&json, "kld_alone", lmq_json_number(planner->alone[i]));
         lmq_put(&json, "kld",
                 lmq_json_number(part * planner->costs[i * offers->n + j]));
