@@ -66,7 +66,7 @@ gather(struct scores *scores, const struct lmq_side *sides, size_t first,
         .n_windows = n_windows,
         .memory = job->memory,
         .threads = job->session.threads,
-        .skips_checksums = true, /* the text has had them compared */
+        .skips_checksums = job->options->skips_checksums != 0,
     };
 
     for (size_t i = first; i < first + n_windows; i++)

@@ -76,6 +76,16 @@ for options in "--split-documents" "--score second-half" "--stride 11" \
     one -c 32 $options "$fable" fable.lmq a.txt
     merged 3 -c 32 $options "$fable" fable.lmq a.txt
 done
+# One window is none for the second part: its questions compare checksums too.
+cp fable.lmq bad.lmq
+printf 'abcd' | dd of=bad.lmq bs=1 seek=$(($(wc -c < bad.lmq) / 2)) \
+    conv=notrunc 2> /dev/null
+echo '{"prompt":"She","choices":[" was"," cat"],"answer":0}' > few.jsonl
+echo '{"prompt":"It","choices":[" was"," cat"],"answer":0}' >> few.jsonl
+for i in 1 2; do
+    refused 3 "is damaged" validate -q --part $i/2 --max-tokens 30 \
+        --task few.jsonl "$fable" bad.lmq a.txt
+done
 # Several models, also as others compute, and questions; by any number of
 # threads.
 {
