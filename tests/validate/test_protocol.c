@@ -281,6 +281,36 @@ START_TEST(an_interruption_leaves_what_was_done)
 }
 END_TEST
 
+/* Wherever it comes: within the logits of a window, too, of which the first 16
+ * have theirs from 0.4 of the work on. */
+START_TEST(an_interruption_leaves_whole_windows)
+{
+    const char *text = fable("held-out-a.txt");
+    struct lmq_validate_options options = usual_options(&text);
+    size_t n_partial = 0;
+
+    options.max_tokens = 3000;
+    for (int i = 0; i < 20; i++) {
+        double part = 0.42 + 0.004 * i;
+        const struct lmq_progress progress = {.report = stop_later,
+                                              .context = &part};
+        struct lmq_report *report;
+        int is_partial;
+        ck_assert_int_eq(try_validate(fable(""), fable(""), &options,
+                                      &progress, &report, &is_partial, NULL),
+                         LMQ_OK);
+        double windows = lmq_report_number(report, "protocol.windows");
+        ck_assert(!is_partial || lmq_report_number(report, "scored") ==
+                                     windows * (CONTEXT - 1));
+        ck_assert(!is_partial ||
+                  lmq_report_number(report, "tokens") == windows * CONTEXT);
+        n_partial += is_partial != 0;
+        lmq_report_free(report);
+    }
+    ck_assert_uint_eq(n_partial, 20);
+}
+END_TEST
+
 START_TEST(the_page_is_whole_and_asks_nothing_of_the_network)
 {
     const char *text = short_text("text.txt", 2000);
@@ -392,6 +422,7 @@ main(void)
         gates_are_checked_before_the_work_and_held_after_it,
         a_tokenizer_that_differs_in_the_text_is_refused,
         an_interruption_leaves_what_was_done,
+        an_interruption_leaves_whole_windows,
         the_page_is_whole_and_asks_nothing_of_the_network,
         each_type_of_keys_and_values_has_its_error,
         keys_and_values_have_a_share_of_their_own,

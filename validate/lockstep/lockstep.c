@@ -533,23 +533,33 @@ compare_logits(struct run *run, const struct lmq_window *window, size_t slot,
     return status;
 }
 
+/* Whoever stops it within a window has to wait for its end: what has been
+ * observed is whole windows. */
+static enum lmq_status
+compare_positions_of(struct run *run, const struct lmq_window *window,
+                     size_t slot, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK, stopped = LMQ_OK;
+
+    for (size_t at = window->scored - 1;
+         at + 1 < window->n && status == LMQ_OK; at += LMQ_HEAD_ROWS) {
+        size_t rows = lmq_size_min(LMQ_HEAD_ROWS, window->n - 1 - at);
+        status = compare_logits(run, window, slot, at, rows, err);
+        if (status == LMQ_OK && stopped == LMQ_OK)
+            stopped = report(run, rows * run->in->n_sides,
+                             window->n - window->scored, err);
+    }
+    return status == LMQ_OK ? stopped : status;
+}
+
 static enum lmq_status
 compare_windows(struct run *run, const struct lmq_window *windows, size_t n,
                 struct lmq_error *err)
 {
-    const struct lmq_lockstep *in = run->in;
     enum lmq_status status = LMQ_OK;
 
-    for (size_t slot = 0; slot < n; slot++)
-        for (size_t at = windows[slot].scored - 1;
-             at + 1 < windows[slot].n && status == LMQ_OK;
-             at += LMQ_HEAD_ROWS) {
-            size_t rows = lmq_size_min(LMQ_HEAD_ROWS, windows[slot].n - 1 - at);
-            status = compare_logits(run, &windows[slot], slot, at, rows, err);
-            if (status == LMQ_OK)
-                status = report(run, rows * in->n_sides,
-                                windows[slot].n - windows[slot].scored, err);
-        }
+    for (size_t slot = 0; slot < n && status == LMQ_OK; slot++)
+        status = compare_positions_of(run, &windows[slot], slot, err);
     return status;
 }
 

@@ -37,7 +37,7 @@ struct lmq_observer {
                                 const struct lmq_position_drift *drift,
                                 struct lmq_error *err);
     /* Every few hundred positions of a layer, or some of the head; other than
-     * LMQ_OK stops. */
+     * LMQ_OK stops, within the head at the end of the window. */
     enum lmq_status (*progress)(void *context, double done, double total,
                                 struct lmq_error *err);
     const struct lmq_owner *owner; /* or NULL */
