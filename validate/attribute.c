@@ -30,6 +30,7 @@ static const struct {
 };
 
 #define N_KINDS (sizeof(part_kinds) / sizeof(part_kinds[0]))
+_Static_assert(N_KINDS == LMQ_ATTRIBUTED_PARTS, "gates may name these");
 
 /* Types of keys and values; the first is what the others cost more than. */
 static const struct {
@@ -43,6 +44,7 @@ static const struct {
 };
 
 #define N_KV (sizeof(kv_types) / sizeof(kv_types[0]))
+_Static_assert(N_KV == LMQ_ATTRIBUTED_KV, "gates may name these");
 
 /* Where the sides stand. */
 #define AT_ACTIVATIONS 2

@@ -12,6 +12,9 @@
 
 #define LMQ_WORST 20
 #define LMQ_POSITION_BINS 16
+/* What an attribution tells apart: types of keys and values, kinds of parts. */
+#define LMQ_ATTRIBUTED_KV 4
+#define LMQ_ATTRIBUTED_PARTS 4
 
 /* One position that is remembered for being bad. */
 struct lmq_worst {

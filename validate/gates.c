@@ -261,13 +261,19 @@ describe_result(const struct gate *gate, const char *text, double value,
 static bool
 is_of_short_list(const struct lmq_report *report, const char *metric)
 {
-    static const char *const lists[] = {"worst", "positions",
-                                        "attribution.cure"};
+    static const struct {
+        const char *name, *sign; /* it was asked for where that is */
+    } lists[] = {
+        {"worst", "worst"},
+        {"positions", "positions"},
+        {"attribution.tensors", "attribution.tensors"},
+        {"attribution.cure", "attribution.tensors"},
+    };
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        size_t n = strlen(lists[i]);
-        if (strncmp(metric, lists[i], n) == 0 && metric[n] == '.')
-            return lmq_report_at(report, lists[i]) != NULL;
+        size_t n = strlen(lists[i].name);
+        if (strncmp(metric, lists[i].name, n) == 0 && metric[n] == '.')
+            return lmq_report_at(report, lists[i].sign) != NULL;
     }
     return false;
 }

@@ -55,6 +55,8 @@ static const struct {
 } lists[] = {
     {"positions.", LMQ_POSITION_BINS},
     {"worst.", LMQ_WORST},
+    {"attribution.kv.", LMQ_ATTRIBUTED_KV},
+    {"attribution.parts.", LMQ_ATTRIBUTED_PARTS},
 };
 
 static bool

@@ -98,6 +98,35 @@ check_tensor(const struct lmq_job *job, const char *gate, size_t index,
     return status;
 }
 
+/* Whether what the gate looks at is measured. */
+static enum lmq_status
+check_measured(const struct lmq_job *job, const char *gate,
+               struct lmq_error *err)
+{
+    const struct lmq_validate_options *o = job->options;
+    const struct {
+        const char *prefix;
+        bool is_measured;
+        const char *option;
+    } needs[] = {
+        {"", o->baseline != NULL || !lmq_gate_has_baseline(gate),
+         ".baseline"},
+        {"task.", o->task != NULL, ".task"},
+        {"floor.", o->has_floor != 0, ".has_floor"},
+        {"attribution.tensors.", lmq_wants_tensors(job),
+         ".attribution=tensor"},
+        {"attribution.cure.", lmq_wants_tensors(job), ".attribution=tensor"},
+        {"attribution.", o->has_attribution != 0, ".has_attribution"},
+    };
+
+    for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
+        if (strncmp(gate, needs[i].prefix, strlen(needs[i].prefix)) == 0 &&
+            !needs[i].is_measured)
+            return lmq_fail(err, LMQ_ERR_ARG, 0, "the gate '%s' goes with %s",
+                            gate, needs[i].option);
+    return LMQ_OK;
+}
+
 /* What a gate needs must be measured, and be there. */
 static enum lmq_status
 check_gates(const struct lmq_job *job, struct lmq_error *err)
@@ -106,23 +135,13 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
     for (size_t i = 0; i < o->n_gates; i++) {
         const char *gate = o->gates[i] + strspn(o->gates[i], " \t");
         unsigned long layer, tensor;
-        if (o->baseline == NULL && lmq_gate_has_baseline(gate))
-            return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "the gate '%s' goes with .baseline", gate);
-        if (strncmp(gate, "task.", 5) == 0 && o->task == NULL)
-            return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "the gate '%s' goes with .task", gate);
+        if (check_measured(job, gate, err) != LMQ_OK)
+            return LMQ_ERR_ARG;
         if (strncmp(gate, "task.", 5) == 0 && lmq_gate_has_baseline(gate))
             return lmq_fail(err, LMQ_ERR_ARG, 0,
                             "the gate '%s' cannot look at a baseline: its "
                             "questions may have been others",
                             gate);
-        if (strncmp(gate, "floor.", 6) == 0 && !o->has_floor)
-            return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "the gate '%s' goes with .has_floor", gate);
-        if (strncmp(gate, "attribution.", 12) == 0 && !o->has_attribution)
-            return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "the gate '%s' goes with .has_attribution", gate);
         if (sscanf(gate, "layers.%lu.", &layer) == 1 &&
             layer > job->n_layers)
             return lmq_fail(err, LMQ_ERR_ARG, 0,

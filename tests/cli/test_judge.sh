@@ -176,15 +176,28 @@ refused 2 "names a tensor that is not there: fable.gguf tells the errors of 0" \
     validate $few "$fable" $three --text a.txt --gate 'tensors.0.sqnr_db>=20'
 expect 0 "$lmquant" validate -q $few "$fable" fable.lmq fine.lmq \
     --text a.txt --gate 'tensors.0.sqnr_db>=20'
-for metric in positions.16 worst.20 attribution.layers.99; do
+for metric in attribution.tensors.0.share attribution.cure.0.share; do
+    refused 2 "goes with --attribute=tensor" \
+        validate $few -a "$fable" fable.lmq a.txt --gate "$metric<1"
+done
+for metric in positions.16 worst.20 attribution.layers.99 attribution.kv.4 \
+    attribution.parts.4; do
     suffix=kld
-    [ $metric = attribution.layers.99 ] && suffix=share
+    case $metric in
+    *layers* | *parts*) suffix=share ;;
+    esac
     refused 2 "names what is not there: the last is ${metric%.*}" \
         validate $few -a "$fable" fable.lmq a.txt --gate "$metric.$suffix<1"
 done
 expect 4 "$lmquant" validate -q --max-tokens 10 "$fable" fable.lmq a.txt \
     --gate 'worst.19.kld<1'
 says "gate: worst.19.kld<1 does not hold"
+# An emulation has no cure; nobody has so many tensors.
+expect 4 "$lmquant" validate -q $few --attribute=tensor --emulate q4_0 \
+    "$fable" --text a.txt --gate 'attribution.cure.0.share<1' \
+    --gate 'attribution.tensors.999.share<1'
+says "gate: attribution.cure.0.share<1 does not hold"
+says "gate: attribution.tensors.999.share<1 does not hold"
 
 # ---- An interruption ----
 
