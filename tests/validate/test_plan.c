@@ -308,6 +308,32 @@ START_TEST(any_divergence_is_met_if_that_can_be)
 }
 END_TEST
 
+/* Where activations are rounded, as beside integers, nothing loses nothing. */
+START_TEST(a_divergence_that_is_said_to_be_met_is)
+{
+    const char *path = quantize(fable(""), "source.lmq");
+
+    for (size_t n = 1900; n < 2300; n += 200) {
+        const char *text = short_text("text", n);
+        struct lmq_planning_options options = planning(&text);
+        struct lmq_report *report;
+        struct lmq_error err;
+        options.target_kld = 1e-12;
+        ck_assert_int_eq(try_plan_of(path, NULL, &options, NULL, &err),
+                         LMQ_ERR_ARG);
+        ck_assert_int_eq(sscanf(strrchr(err.message, ' '), " %lf",
+                                &options.target_kld), 1);
+        ck_assert_double_lt(options.target_kld, 1e-6);
+        ck_assert_msg(try_plan_of(path, NULL, &options, &report, &err) ==
+                          LMQ_OK,
+                      "%s", err.message);
+        ck_assert_double_le(lmq_report_number(report, "prediction.kld"),
+                            options.target_kld);
+        lmq_report_free(report);
+    }
+}
+END_TEST
+
 /* The bundled model, but that some columns of a matrix stand out. */
 static const char *
 stand_out(const char *matrix, size_t n_cols)
@@ -522,6 +548,7 @@ main(void)
         what_is_said_is_of_as_much_as_is_said,
         bits_and_divergence_are_targets_too,
         any_divergence_is_met_if_that_can_be,
+        a_divergence_that_is_said_to_be_met_is,
         what_stands_out_is_rotated,
         what_is_stored_in_few_bits_is_told_from_what_it_loses,
         the_plan_is_the_same_for_any_threads,

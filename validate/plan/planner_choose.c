@@ -250,9 +250,11 @@ try_nearest(struct lmq_planner *planner, struct lmq_error *err)
 static enum lmq_status
 fail_too_near(const struct lmq_planner *planner, struct lmq_error *err)
 {
+    /* What is said is enough: in so many digits it is never less. */
     lmq_fail(err, LMQ_ERR_ARG, 0,
-             ".target_kld is %g, and the nearest that was found is %g",
-             planner->options->target_kld, planner->choice.measured);
+             ".target_kld is %.10g, and what should lose least loses %.10g",
+             planner->options->target_kld,
+             planner->choice.measured * (1 + 5e-10));
     lmq_hint(err, "a target of that, or of more, can be met");
     return LMQ_ERR_ARG;
 }
