@@ -387,7 +387,9 @@ encode_paragraphs(struct lmq_corpus *corpus,
             continue;
         }
         size_t end = paragraph_end(text, at, n), last = end;
-        while (last > at && is_blank(text[last - 1]))
+        while (at > 0 && text[at - 1] != '\n') /* its indentation */
+            at--;
+        if (text[last - 1] == '\r') /* half of the line's end */
             last--;
         status = encode_document(corpus, tokenizer, bos, text + at, last - at,
                                  protocol, err);

@@ -94,6 +94,8 @@ START_TEST(bits_are_per_byte_of_the_text)
         }
         write_file(text, "A fox.\n\nA cat.\n\n\nA hen.\n", 24);
         ck_assert_int_eq(count_bytes(text, tokenizers[i], 1), 3 * 6);
+        write_file(text, "\n  A fox.\r\n \r\n\tA cat. \n \n", 25);
+        ck_assert_int_eq(count_bytes(text, tokenizers[i], 1), 8 + 8);
         /* Of several windows only the first begins with it. */
         ck_assert_int_eq(count_bytes(short_text("long.txt", 900),
                                      tokenizers[i], 0),
