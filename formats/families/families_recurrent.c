@@ -258,7 +258,7 @@ const struct lmq_family lmq_recurrent_families[] = {
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,
             .context = 128000, .n_kv_heads = 4, .head_dim = 128,
             .theta = 1e6, .local_theta = 10000, .has_layer_types = true,
-            .activation_key = "",
+            .activation_key = "", .only = no_scaling,
             .keys = {sizes, head_dim, lfm3_keys}, .begin = lmq_hf_begin_lfm3,
             .windows = lmq_hf_windows_lfm3, .finish = lmq_hf_finish_lfm3}},
     {.name = "lfm2moe", .qk_norm = LMQ_QK_NORM_HEAD,

@@ -162,7 +162,10 @@ START_TEST(classes_that_scale_unsaid_are_refused)
                        "'rope_scaling':{'type':'linear','factor':2}",
                        "'rope_scaling' beside 'rope_parameters'");
     assert_unsupported("MellumForCausalLM",
-                       "'rope_scaling':{'type':'linear','factor':2}",
+                       "'rope_scaling':{'rope_type':'linear','factor':2}",
+                       "'rope_scaling'");
+    assert_unsupported("Lfm3ForCausalLM",
+                       "'rope_scaling':{'rope_type':'linear','factor':2}",
                        "'rope_scaling'");
 }
 END_TEST
