@@ -24,6 +24,11 @@ static const struct lmq_hf_key llama_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key voxtral_keys[] = {
+    SIZES(3072, 8192, 30, 32, 131072),
+    END,
+};
+
 static const struct lmq_hf_key qwen2_keys[] = {
     SIZES(4096, 22016, 32, 32, 151936),
     END,
@@ -185,6 +190,14 @@ static const struct lmq_family families[] = {
      .gguf = {.name = "llama", .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS,
               .has_rotary_pairs = true, .begin = lmq_gguf_begin_mixture,
               .may_biases = LLAMA_BIASES}},
+    /* What its text leaves out is as in its own first one. */
+    {.name = "llama",
+     .hf = {.classes = {TEXT_OF("VoxtralForConditionalGeneration",
+                                "voxtral"),
+                        {NULL, "llama", NULL, false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
+            .head_dim = 128, .theta = 1e8,
+            .keys = {sizes, head_dim, voxtral_keys}, MLP_BIASES}},
     {.name = "mistral",
      .hf = {.classes = {{"MistralForCausalLM", "mistral", NULL, false},
                         TEXT_OF("Mistral3ForConditionalGeneration",
@@ -528,7 +541,6 @@ static const struct lmq_hf_class of_any_family[] = {
     TEXT_OF("LlavaNextVideoForConditionalGeneration", "llava_next_video"),
     TEXT_OF("Qwen2AudioForConditionalGeneration", "qwen2_audio"),
     TEXT_OF("Qwen3ASRForConditionalGeneration", "qwen3_asr"),
-    TEXT_OF("VoxtralForConditionalGeneration", "voxtral"),
 };
 
 static bool
@@ -556,6 +568,20 @@ lmq_family_of_class(const char *class_name, const char *model_type,
         if (is_class(&of_any_family[i], class_name, model_type))
             *class = &of_any_family[i];
     return NULL;
+}
+
+const struct lmq_family *
+lmq_family_of_text(const struct lmq_family *family, const char *type)
+{
+    const struct lmq_hf_class *class;
+
+    for (size_t i = 0; family != NULL && i < LMQ_HF_MOST_CLASSES; i++) {
+        class = &family->hf.classes[i];
+        if (class->nested == NULL && is_same(type, class->type))
+            return family;
+    }
+    family = lmq_family_of_class(NULL, type, &class);
+    return family != NULL && class->nested == NULL ? family : NULL;
 }
 
 const struct lmq_family *

@@ -13,6 +13,12 @@ const struct lmq_family *
 lmq_family_of_class(const char *class_name, const char *model_type,
                     const struct lmq_hf_class **class);
 
+/* Of the text of a model of several senses, by its own model type: the row of
+ * the model's class, which may be NULL, if it has that type too, with defaults
+ * of its own; else any. */
+const struct lmq_family *lmq_family_of_text(const struct lmq_family *family,
+                                            const char *type);
+
 /* By general.architecture. */
 const struct lmq_family *lmq_family_of_gguf(const char *name, size_t size);
 

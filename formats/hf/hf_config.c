@@ -487,17 +487,13 @@ find_family(const json_t *json, const char *class_name, const char *type,
 {
     const struct lmq_family *family =
         lmq_family_of_class(class_name, type, class);
-    const struct lmq_hf_class *of_text;
 
     *text = NULL;
     if (*class == NULL || (*class)->nested == NULL)
         return family;
     *text = json_string_value(json_object_get(
         json_object_get(json, (*class)->nested), "model_type"));
-    if (*text == NULL)
-        return family;
-    family = lmq_family_of_class(NULL, *text, &of_text);
-    return family != NULL && of_text->nested == NULL ? family : NULL;
+    return *text == NULL ? family : lmq_family_of_text(family, *text);
 }
 
 /* The class decides, since several share a model_type; older files have only

@@ -548,6 +548,8 @@ START_TEST(text_parts_have_the_sizes_of_their_class)
          8192, 29568, 80, 64, 8, 152064},
         {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text",
          "qwen3moe", 2048, 5632, 24, 16, 16, 151936},
+        {"VoxtralForConditionalGeneration", "llama", "llama", 3072, 8192, 30,
+         32, 8, 131072},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -568,6 +570,32 @@ START_TEST(text_parts_have_the_sizes_of_their_class)
         ck_assert_uint_eq(model.h.n_kv_heads, cases[i].n_kv_heads);
         ck_assert_uint_eq(model.h.vocab_size, cases[i].vocab_size);
     }
+}
+END_TEST
+
+/* A Llama; who says nothing of its kind means the same. */
+START_TEST(text_of_voxtral_has_defaults_of_its_own)
+{
+    static const char *const kinds[] = {"'model_type':'llama',", ""};
+    char more[256];
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        snprintf(more, sizeof(more), "'text_config':{%s" SMALL "}", kinds[i]);
+        struct model *m = read_small("VoxtralForConditionalGeneration", more);
+        ck_assert_str_eq(m->h.architecture, "llama");
+        ck_assert_str_eq(m->h.unsupported, "");
+        ck_assert_double_eq(m->h.rope_theta, 1e8);
+        ck_assert_double_eq(m->h.norm_eps, 1e-5);
+        ck_assert_uint_eq(m->h.head_dim, 128);
+        ck_assert_uint_eq(m->h.context, 131072);
+    }
+    ck_assert_double_eq(
+        read_small("LlamaForCausalLM", "")->h.rope_theta, 10000);
+    ck_assert_str_eq(
+        read_small("VoxtralForConditionalGeneration",
+                   "'text_config':{'model_type':'mistral'," SMALL "}")
+            ->h.architecture,
+        "mistral");
 }
 END_TEST
 
@@ -592,14 +620,14 @@ START_TEST(text_parts_of_no_family_are_refused)
         LMQ_OK);
     ck_assert(!is_known);
     ck_assert_int_eq(
-        parse_config("{'architectures':['VoxtralForConditionalGeneration'],"
+        parse_config("{'architectures':['GotOcr2ForConditionalGeneration'],"
                      "'text_config':{" SMALL "}}",
                      &model, &is_known, &err),
         LMQ_OK);
     ck_assert(!is_known);
     ck_assert_str_eq(model.h.unsupported,
                      "text of no kind ('text_config' has no 'model_type') in "
-                     "'VoxtralForConditionalGeneration'");
+                     "'GotOcr2ForConditionalGeneration'");
 }
 END_TEST
 
@@ -622,6 +650,7 @@ main(void)
         granite_3_1_experts,
         text_parts_are_families,
         text_parts_have_the_sizes_of_their_class,
+        text_of_voxtral_has_defaults_of_its_own,
         text_parts_of_no_family_are_refused,
         a_word_for_each_layer_says_which_are_dense,
         a_granite_4_is_a_granite_where_it_has_no_mamba,
