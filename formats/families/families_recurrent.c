@@ -207,6 +207,7 @@ const struct lmq_family lmq_recurrent_families[] = {
     {.name = "falcon_h1",
      .hf = {.classes = {{"FalconH1ForCausalLM", "falcon_h1", NULL, false}},
             RMS_EPS(1e-5), .context = 8192, .n_kv_heads = 8, .theta = 10000,
+            .theta_differs = true,
             .keys = {sizes, head_dim, bamba_keys, falconh1_keys},
             .only = falconh1_only, .begin = lmq_hf_begin_falcon_hybrid,
             .finish = lmq_hf_finish_falcon_hybrid, MLP_BIASES},

@@ -88,6 +88,7 @@ struct lmq_hf_form {
     bool has_mscales;        /* the gain of rotary scaling, short and long */
     double local_theta;      /* of layers with a window; 0: like the others */
     const char *local_key;   /* the key for it; NULL: none */
+    bool theta_differs;      /* from version to version: refused if absent */
     bool turns_unsaid;       /* in a way of its own where nothing is said of
                                 scaling; older versions did not: refused */
     bool has_rope_alpha;     /* "dynamic" scaling may have a fixed "alpha" */

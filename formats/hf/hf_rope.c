@@ -426,6 +426,21 @@ read_scaling(struct lmq_hf_config *config, const json_t *scaling)
 
 /* ---- The rest ---- */
 
+/* Outside of an object. A class that has its own name does not read the other. */
+static const char *
+theta_key(const struct lmq_family *family)
+{
+    return family->hf.theta_key != NULL ? family->hf.theta_key : "rope_theta";
+}
+
+/* `full` is what is said of layers that see everything. */
+static bool
+has_theta(const struct lmq_hf_config *config, const json_t *full)
+{
+    return lmq_hf_has(full, "rope_theta") ||
+           lmq_hf_has(config->json, theta_key(config->family));
+}
+
 /* How much of a head turns. */
 static void
 read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
@@ -463,8 +478,7 @@ read_local(struct lmq_hf_config *config, const json_t *rope)
     const struct lmq_hf_form *form = &config->family->hf;
     struct lmq_hparams *h = config->hparams;
     double theta = form->local_theta, part;
-    bool is_said = is_nested || lmq_hf_has(rope, "rope_theta") ||
-                   lmq_hf_has(config->json, "rope_theta");
+    bool is_said = is_nested || has_theta(config, rope);
 
     if (form->local_key != NULL)
         theta = lmq_hf_real(config, config->json, form->local_key, theta);
@@ -510,13 +524,6 @@ check_form(struct lmq_hf_config *config, const json_t *rope)
         lmq_hparams_refuse(h, "'rope_parameters' without kinds of layers");
 }
 
-/* Outside of an object. A class that has its own name does not read the other. */
-static const char *
-theta_key(const struct lmq_family *family)
-{
-    return family->hf.theta_key != NULL ? family->hf.theta_key : "rope_theta";
-}
-
 /* Base, part of the head and scaling, for layers that see everything; then
  * what differs in layers with a window. */
 void
@@ -528,6 +535,10 @@ lmq_hf_read_rope(struct lmq_hf_config *config)
     const json_t *full = of_kind(config, rope, "full_attention");
 
     check_form(config, rope);
+    if (family->hf.theta_differs && !has_theta(config, full))
+        lmq_hparams_refuse(h, "a model of this kind without '%s', which "
+                              "versions of the library take differently",
+                           theta_key(family));
     h->rope_theta = lmq_hf_real(config, config->json, theta_key(family),
                                 family->hf.theta);
     h->rope_theta = lmq_hf_real(config, full, "rope_theta", h->rope_theta);

@@ -170,6 +170,58 @@ START_TEST(classes_that_scale_unsaid_are_refused)
 }
 END_TEST
 
+#define NO_THETA                                                              \
+    "a model of this kind without 'rope_theta', which versions of the "       \
+    "library take differently"
+
+/* As a flat file of either version has it, or the text within another. */
+START_TEST(a_base_that_versions_differ_in_must_be_said)
+{
+    static const struct {
+        const char *class, *type;
+        const char *before, *kinds, *after;
+    } cases[] = {
+        {"CohereForCausalLM", "", "", "", ""},
+        {"FalconH1ForCausalLM", "", "'mamba_n_heads':8,'mamba_d_ssm':64,", "",
+         ""},
+        {"Olmo3ForCausalLM", "", "", "'full_attention':{",
+         "},'sliding_attention':{'rope_theta':5e5}"},
+        {"Qwen3VLForConditionalGeneration", "qwen3_vl_text", "", "", ""},
+        {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text", "", "",
+         ""},
+    };
+    static const struct {
+        const char *flat, *inner, *why;
+    } forms[] = {
+        {"'x':0", NULL, NO_THETA},
+        {"'rope_theta':null", NULL, NO_THETA},
+        {"'rope_scaling':{'rope_type':'default'}", NULL, NO_THETA},
+        {"'rope_theta':5e5", NULL, ""},
+        {NULL, "'rope_type':'default'", NO_THETA},
+        {NULL, "'rope_type':'default','rope_theta':5e5", ""},
+    };
+    char keys[256], more[512];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (size_t j = 0; j < sizeof(forms) / sizeof(forms[0]); j++) {
+            if (forms[j].flat != NULL)
+                snprintf(keys, sizeof(keys), "%s%s", cases[i].before,
+                         forms[j].flat);
+            else
+                snprintf(keys, sizeof(keys), "%s'rope_parameters':{%s%s%s}",
+                         cases[i].before, cases[i].kinds, forms[j].inner,
+                         cases[i].after);
+            if (*cases[i].type == '\0')
+                snprintf(more, sizeof(more), "%s", keys);
+            else
+                snprintf(more, sizeof(more),
+                         "'text_config':{'model_type':'%s',%s," SMALL "}",
+                         cases[i].type, keys);
+            assert_unsupported(cases[i].class, more, forms[j].why);
+        }
+}
+END_TEST
+
 START_TEST(scaling_may_hold_all_that_newer_files_have)
 {
     struct model *m = read_small("LlamaForCausalLM",
@@ -333,6 +385,7 @@ main(void)
         other_names_of_experts_count_more,
         gpt_oss_has_two_names_for_the_experts_of_a_token,
         classes_that_scale_unsaid_are_refused,
+        a_base_that_versions_differ_in_must_be_said,
         scaling_may_hold_all_that_newer_files_have,
         kinds_of_layers_have_one_form,
         two_contexts_before_scaling_agree,

@@ -525,8 +525,8 @@ START_TEST(the_model_type_decides_where_no_class_is_named)
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         snprintf(text, sizeof(text),
-                 "{'model_type':'%s','rope_scaling':{'type':'default'}," SMALL
-                 "}",
+                 "{'model_type':'%s','rope_theta':5e5,'rope_scaling':{"
+                 "'type':'default'}," SMALL "}",
                  types[i][0]);
         ck_assert_msg(parse_config(text, &model, &is_known, &err) == LMQ_OK,
                       "%s: %s", types[i][0], err.message);

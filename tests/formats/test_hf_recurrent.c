@@ -304,8 +304,8 @@ START_TEST(a_falcon_h1_has_both_in_each_layer)
 {
     struct model *m = read_small(
         "FalconH1ForCausalLM",
-        "'mamba_d_ssm':1536,'mamba_n_heads':24,'mamba_d_state':128,"
-        "'mamba_d_head':64,'key_multiplier':0.390625,"
+        "'rope_theta':1e11,'mamba_d_ssm':1536,'mamba_n_heads':24,"
+        "'mamba_d_state':128,'mamba_d_head':64,'key_multiplier':0.390625,"
         "'attention_in_multiplier':2.0,'attention_out_multiplier':0.9375,"
         "'ssm_multipliers':[0.35,0.25,0.125,0.5,0.3],'ssm_in_multiplier':"
         "1.25,'ssm_out_multiplier':0.23,'mlp_multipliers':[0.88,0.58],"
@@ -332,7 +332,8 @@ START_TEST(a_falcon_h1_has_both_in_each_layer)
     ck_assert_float_eq(m->source.times[LMQ_ROLE_ATTN_Q], 0);
     assert_unsupported("FalconH1ForCausalLM", "'mamba_rms_norm':true",
                        "'mamba_norm_before_gate' true");
-    assert_unsupported("FalconH1ForCausalLM", "'projectors_bias':true",
+    assert_unsupported("FalconH1ForCausalLM",
+                       "'rope_theta':1e11,'projectors_bias':true",
                        "'projectors_bias' true");
     assert_wrong("FalconH1ForCausalLM", "'mlp_multipliers':[1.0]",
                  "'mlp_multipliers' in the configuration has 1 numbers");
