@@ -528,7 +528,7 @@ const struct lmq_family lmq_latest_families[] = {
     {.name = "exaone",
      .hf = {.classes = {{"ExaoneForCausalLM", "exaone", NULL, false}},
             GPT_EPS(1e-6), .context = 2048, .theta = 10000,
-            .activation_key = "activation_function",
+            .theta_differs = true, .activation_key = "activation_function",
             .keys = {sizes, head_dim, exaone_keys}, .only = exaone_only,
             .begin = lmq_hf_begin_exaone},
      .gguf = {.name = "exaone",

@@ -65,13 +65,19 @@ lmq_hf_finish_mellum(struct lmq_hf_config *config)
 
 /* ---- EXAONE 3 ---- */
 
-/* The library has another name for what its makers' files say. */
+/* The library has another name for what its makers' files say, and means
+ * something else where nothing is said. */
 void
 lmq_hf_begin_exaone(struct lmq_hf_config *config)
 {
     if (lmq_hf_has(config->json, "rms_norm_eps"))
         config->hparams->norm_eps =
             lmq_hf_real(config, config->json, "rms_norm_eps", 0);
+    else if (!lmq_hf_has(config->json, "layer_norm_epsilon"))
+        lmq_hparams_refuse(config->hparams,
+                           "a model of this kind without "
+                           "'layer_norm_epsilon', which versions of the "
+                           "library take differently");
 }
 
 /* ---- nanochat ---- */

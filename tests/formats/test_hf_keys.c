@@ -170,9 +170,10 @@ START_TEST(classes_that_scale_unsaid_are_refused)
 }
 END_TEST
 
-#define NO_THETA                                                              \
-    "a model of this kind without 'rope_theta', which versions of the "       \
-    "library take differently"
+#define WITHOUT(key)                                                          \
+    "a model of this kind without '" key "', which versions of the library "  \
+    "take differently"
+#define NO_THETA WITHOUT("rope_theta")
 
 /* As a flat file of either version has it, or the text within another. */
 START_TEST(a_base_that_versions_differ_in_must_be_said)
@@ -182,6 +183,7 @@ START_TEST(a_base_that_versions_differ_in_must_be_said)
         const char *before, *kinds, *after;
     } cases[] = {
         {"CohereForCausalLM", "", "", "", ""},
+        {"ExaoneForCausalLM", "", "'layer_norm_epsilon':1e-5,", "", ""},
         {"FalconH1ForCausalLM", "", "'mamba_n_heads':8,'mamba_d_ssm':64,", "",
          ""},
         {"Olmo3ForCausalLM", "", "", "'full_attention':{",
@@ -219,6 +221,17 @@ START_TEST(a_base_that_versions_differ_in_must_be_said)
                          cases[i].type, keys);
             assert_unsupported(cases[i].class, more, forms[j].why);
         }
+}
+END_TEST
+
+START_TEST(an_epsilon_that_readers_differ_in_must_be_said)
+{
+    assert_unsupported("ExaoneForCausalLM", "'rope_theta':1e6",
+                       WITHOUT("layer_norm_epsilon"));
+    assert_unsupported("ExaoneForCausalLM",
+                       "'rope_theta':1e6,'layer_norm_epsilon':1e-5", "");
+    assert_unsupported("ExaoneForCausalLM",
+                       "'rope_theta':1e6,'rms_norm_eps':1e-5", "");
 }
 END_TEST
 
@@ -386,6 +399,7 @@ main(void)
         gpt_oss_has_two_names_for_the_experts_of_a_token,
         classes_that_scale_unsaid_are_refused,
         a_base_that_versions_differ_in_must_be_said,
+        an_epsilon_that_readers_differ_in_must_be_said,
         scaling_may_hold_all_that_newer_files_have,
         kinds_of_layers_have_one_form,
         two_contexts_before_scaling_agree,

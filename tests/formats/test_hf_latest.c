@@ -152,9 +152,12 @@ START_TEST(an_exaone_3_is_a_llama_by_other_names)
     ck_assert_int_eq(m->h.rope_scaling, LMQ_ROPE_LLAMA3);
     assert_near(m->h.norm_eps, 1e-5);
     ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
-    m = read_small("ExaoneForCausalLM", "'rms_norm_eps':3e-05");
+    m = read_small("ExaoneForCausalLM",
+                   "'rope_theta':1e6,'rms_norm_eps':3e-05");
     assert_near(m->h.norm_eps, 3e-5);
-    assert_unsupported("ExaoneForCausalLM", "'hidden_act':'gelu'",
+    assert_unsupported("ExaoneForCausalLM",
+                       "'rope_theta':1e6,'rms_norm_eps':3e-05,"
+                       "'hidden_act':'gelu'",
                        "'hidden_act' 'gelu'");
 }
 END_TEST
