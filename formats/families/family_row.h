@@ -83,7 +83,7 @@ struct lmq_hf_form {
     double theta;
     const char *theta_key;   /* what the class reads in place of rope_theta */
     double partial;          /* of a head, that turns; 0: all, always */
-    const char *partial_key; /* likewise */
+    const char *partial_key; /* in place of partial_rotary_factor */
     bool has_sections;       /* rotary ones, for images */
     bool has_mscales;        /* the gain of rotary scaling, short and long */
     double local_theta;      /* of layers with a window; 0: like the others */

@@ -433,6 +433,13 @@ theta_key(const struct lmq_family *family)
     return family->hf.theta_key != NULL ? family->hf.theta_key : "rope_theta";
 }
 
+static const char *
+part_key(const struct lmq_family *family)
+{
+    return family->hf.partial_key != NULL ? family->hf.partial_key
+                                          : "partial_rotary_factor";
+}
+
 /* `full` is what is said of layers that see everything. */
 static bool
 has_theta(const struct lmq_hf_config *config, const json_t *full)
@@ -449,10 +456,9 @@ read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
     const struct lmq_family *family = config->family;
     struct lmq_hparams *h = config->hparams;
     double usual = family->hf.partial > 0 ? family->hf.partial : 1;
-    double part = lmq_hf_real(config, config->json, key, usual);
+    double part =
+        lmq_hf_real(config, config->json, part_key(family), usual);
 
-    if (family->hf.partial_key != NULL)
-        part = lmq_hf_real(config, config->json, family->hf.partial_key, part);
     part = lmq_hf_real(config, parameters, key, part);
     if (strcmp(kind_of_scaling(config, parameters), "proportional") == 0)
         return; /* there it says something else */
@@ -559,7 +565,7 @@ lmq_hf_write_rope(const struct lmq_family *family, const struct lmq_hparams *h,
     if (family->hf.local_key != NULL && h->rope_local_theta > 0)
         lmq_hf_put_real(config, family->hf.local_key, h->rope_local_theta);
     if (family->hf.partial > 0)
-        lmq_hf_put_real(config, "partial_rotary_factor",
+        lmq_hf_put_real(config, part_key(family),
                         (double)lmq_hparams_rotary_dim(h) / h->head_dim);
     for (size_t i = 0; i < N_KINDS; i++)
         if (kinds[i].scaling == h->rope_scaling && kinds[i].write != NULL) {

@@ -212,8 +212,10 @@ START_TEST(pythia_160m)
     ck_assert_double_eq(m->h.rope_theta, 50000);
     ck_assert_uint_eq(m->h.rotary_dim, 0);
     /* Which the class does not read */
-    m = read_small("GPTNeoXForCausalLM", "'rope_theta':50000");
+    m = read_small("GPTNeoXForCausalLM",
+                   "'rope_theta':50000,'partial_rotary_factor':0.5");
     ck_assert_double_eq(m->h.rope_theta, 10000);
+    ck_assert_uint_eq(m->h.rotary_dim, 4);
     m = read_small("GPTNeoXForCausalLM",
                    "'rope_parameters':{'rope_type':'default',"
                    "'rope_theta':7000,'partial_rotary_factor':0.5}");
