@@ -522,6 +522,11 @@ check_form(struct lmq_hf_config *config, const json_t *rope)
     if (is_by_kind(scaling) ||
         (form->local_theta <= 0 && is_by_kind(parameters)))
         lmq_hparams_refuse(h, "rotary positions by kind of layer");
+    if (form->local_theta > 0 && !lmq_hf_has(scaling, "rope_type") &&
+        strcmp(kind_of_scaling(config, scaling), "default") != 0)
+        lmq_hparams_refuse(h, "'type' in 'rope_scaling' without 'rope_type', "
+                              "which versions of the library take "
+                              "differently");
     if (form->local_theta <= 0 || json_object_size(parameters) == 0)
         return;
     if (json_object_size(scaling) > 0)

@@ -159,7 +159,7 @@ START_TEST(classes_that_scale_unsaid_are_refused)
     assert_unsupported("Gemma4ForCausalLM",
                        "'rope_parameters':{'full_attention':{'rope_theta':"
                        "1e6},'sliding_attention':{'rope_theta':1e4}},"
-                       "'rope_scaling':{'type':'linear','factor':2}",
+                       "'rope_scaling':{'rope_type':'linear','factor':2}",
                        "'rope_scaling' beside 'rope_parameters'");
     assert_unsupported("MellumForCausalLM",
                        "'rope_scaling':{'rope_type':'linear','factor':2}",
@@ -285,13 +285,41 @@ START_TEST(kinds_of_layers_have_one_form)
                        "'rope_parameters' without kinds of layers");
     assert_unsupported("Gemma3ForCausalLM",
                        "'rope_parameters':{'full_attention':{'rope_theta':"
-                       "50}},'rope_scaling':{'type':'linear','factor':4}",
+                       "50}},'rope_scaling':{'rope_type':'linear',"
+                       "'factor':4}",
                        "'rope_scaling' beside 'rope_parameters'");
     assert_unsupported("Olmo3ForCausalLM",
-                       "'rope_scaling':{'type':'linear','factor':4,"
+                       "'rope_scaling':{'rope_type':'linear','factor':4,"
                        "'rope_theta':50}",
                        "a 'rope_theta' of 50, which versions of the library "
                        "take differently");
+}
+END_TEST
+
+/* Where layers differ newer versions of the library do not look at the older
+ * name, and older ones stop at it. */
+START_TEST(kinds_of_layers_have_one_name_for_scaling)
+{
+    static const char why[] =
+        "'type' in 'rope_scaling' without 'rope_type', which versions of the "
+        "library take differently";
+
+    assert_unsupported("Gemma3ForCausalLM",
+                       "'rope_scaling':{'type':'linear','factor':8}", why);
+    assert_unsupported("Olmo3ForCausalLM",
+                       "'rope_theta':5e5,'rope_scaling':{'type':'linear',"
+                       "'factor':8}",
+                       why);
+    assert_unsupported("Gemma3ForCausalLM", "'rope_scaling':{'type':'default'}",
+                       "");
+    assert_unsupported("Gemma3ForCausalLM",
+                       "'rope_scaling':{'type':'linear','rope_type':'linear',"
+                       "'factor':8}",
+                       "");
+    assert_unsupported("Olmo3ForCausalLM",
+                       "'rope_theta':5e5,'rope_scaling':{'rope_type':'linear',"
+                       "'factor':8}",
+                       "");
 }
 END_TEST
 
@@ -402,6 +430,7 @@ main(void)
         an_epsilon_that_readers_differ_in_must_be_said,
         scaling_may_hold_all_that_newer_files_have,
         kinds_of_layers_have_one_form,
+        kinds_of_layers_have_one_name_for_scaling,
         two_contexts_before_scaling_agree,
         a_part_and_a_number_of_dimensions_agree,
         some_classes_do_not_look_at_the_activation,
