@@ -52,17 +52,26 @@ lmq_hf_windows_qwen_experts(struct lmq_hf_config *config)
                                             "of this kind");
 }
 
+/* These classes of the library run with a window or not at all, be there layers
+ * that have it or not. */
+static void
+check_window(struct lmq_hf_config *config)
+{
+    if (config->hparams->sliding_window == 0)
+        lmq_hf_fail(config, "'sliding_window' in the configuration is 0");
+}
+
 void
 lmq_hf_windows_by_period(struct lmq_hf_config *config)
 {
+    check_window(config);
     lmq_hf_leave_windows(config, config->family->window_period);
 }
 
 void
 lmq_hf_windows_gemma3(struct lmq_hf_config *config)
 {
-    if (config->hparams->sliding_window == 0)
-        lmq_hf_fail(config, "'sliding_window' in the configuration is 0");
+    check_window(config);
     lmq_hf_leave_windows(config, lmq_hf_period(config, "sliding_window_pattern",
                                       config->family->window_period));
 }

@@ -78,6 +78,8 @@ START_TEST(gemma_2_2b)
     ck_assert_double_eq(m->h.logit_softcap, 0);
     assert_wrong("Gemma2ForCausalLM", "'query_pre_attn_scalar':0",
                  "'query_pre_attn_scalar'");
+    assert_wrong("Gemma2ForCausalLM", "'sliding_window':null",
+                 "'sliding_window'");
 }
 END_TEST
 
