@@ -362,31 +362,42 @@ read_tie(struct lmq_hf_config *config, const json_t *outer)
         *tie = LMQ_TIE_UNSET;
 }
 
-static bool
-is_id(const json_t *id)
+/* A token, or -1 for none: null, or a negative number. */
+static int32_t
+read_id(struct lmq_hf_config *config, const json_t *id, const char *key)
 {
-    return json_is_integer(id) && json_integer_value(id) >= 0 &&
-           json_integer_value(id) <= INT32_MAX;
+    const json_int_t number = json_integer_value(id);
+
+    if (id == NULL || json_is_null(id) || (json_is_integer(id) && number < 0))
+        return -1;
+    if (json_is_integer(id) && number <= INT32_MAX)
+        return (int32_t)number;
+    lmq_hf_fail(config, "'%s' in the configuration is no whole number", key);
+    return -1;
 }
 
-/* One id or a list; null, or a negative number, means none. What stands
- * outside of a nested object is read last and counts. */
+/* One id or a list. What stands outside of a nested object is read last and
+ * counts. */
 static void
-read_ids(const json_t *json, struct lmq_hparams *h)
+read_ids(struct lmq_hf_config *config, const json_t *json)
 {
+    static const char ends[] = "eos_token_id";
     const json_t *bos = json_object_get(json, "bos_token_id");
-    const json_t *eos = json_object_get(json, "eos_token_id");
+    const json_t *eos = json_object_get(json, ends);
+    struct lmq_hparams *h = config->hparams;
+    int32_t begin = read_id(config, bos, "bos_token_id");
+    int32_t end = json_is_array(eos) ? -1 : read_id(config, eos, ends);
 
-    if (is_id(bos))
-        h->bos = (int32_t)json_integer_value(bos);
-    if (is_id(eos) || json_array_size(eos) > 0)
+    if (begin >= 0)
+        h->bos = begin;
+    if (end >= 0 || json_array_size(eos) > 0)
         h->n_eos = 0;
-    if (is_id(eos))
-        h->eos[h->n_eos++] = (int32_t)json_integer_value(eos);
+    if (end >= 0)
+        h->eos[h->n_eos++] = end;
     for (size_t i = 0; i < json_array_size(eos); i++) {
-        const json_t *id = json_array_get(eos, i);
-        if (is_id(id) && h->n_eos < LMQ_MAX_EOS)
-            h->eos[h->n_eos++] = (int32_t)json_integer_value(id);
+        end = read_id(config, json_array_get(eos, i), ends);
+        if (end >= 0 && h->n_eos < LMQ_MAX_EOS)
+            h->eos[h->n_eos++] = end;
     }
 }
 
@@ -474,8 +485,8 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     refuse_others(config, family->hf.only);
     read_tie(config, outer);
     read_biases(config);
-    read_ids(config->json, config->hparams);
-    read_ids(outer, config->hparams);
+    read_ids(config, config->json);
+    read_ids(config, outer);
     return config->status;
 }
 

@@ -417,6 +417,27 @@ START_TEST(some_classes_do_not_look_at_the_activation)
 }
 END_TEST
 
+/* ---- Tokens ---- */
+
+START_TEST(tokens_are_whole_numbers)
+{
+    static const char *const ends[] = {"2.0", "true", "'2'", "[2,3.5]",
+                                       "4294967296"};
+    struct model *m = read_small("LlamaForCausalLM",
+                                 "'bos_token_id':-1,'eos_token_id':[-1]");
+    char more[64];
+
+    ck_assert_int_eq(m->h.bos, -1);
+    ck_assert_uint_eq(m->h.n_eos, 0);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        snprintf(more, sizeof(more), "'eos_token_id':%s", ends[i]);
+        assert_wrong("LlamaForCausalLM", more, "'eos_token_id'");
+    }
+    assert_wrong("LlamaForCausalLM", "'bos_token_id':false",
+                 "'bos_token_id'");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -434,6 +455,7 @@ main(void)
         two_contexts_before_scaling_agree,
         a_part_and_a_number_of_dimensions_agree,
         some_classes_do_not_look_at_the_activation,
+        tokens_are_whole_numbers,
     };
 
     return RUN_SUITE("hf_keys", tests);
