@@ -426,7 +426,8 @@ read_scaling(struct lmq_hf_config *config, const json_t *scaling)
 
 /* ---- The rest ---- */
 
-/* Outside of an object. A class that has its own name does not read the other. */
+/* Outside of an object. A class with a name of its own does not read the usual
+ * one. */
 static const char *
 theta_key(const struct lmq_family *family)
 {

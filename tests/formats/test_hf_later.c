@@ -508,8 +508,9 @@ START_TEST(text_parts_are_families)
     ck_assert_uint_eq(m->h.n_layers, 3);
     m = read_small("Qwen3VLMoeForConditionalGeneration",
                    "'text_config':{'model_type':'qwen3_vl_moe_text'," SMALL
-                   ",'head_dim':16,'rope_theta':5e6,'rope_scaling':{'mrope_interleaved':true,"
-                   "'mrope_section':[24,20,20],'rope_type':'default'}}");
+                   ",'head_dim':16,'rope_theta':5e6,'rope_scaling':{"
+                   "'mrope_interleaved':true,'mrope_section':[24,20,20],"
+                   "'rope_type':'default'}}");
     ck_assert_str_eq(m->h.architecture, "qwen3moe");
     ck_assert_str_eq(m->h.unsupported, "");
     ck_assert(m->h.router_renormalises && m->source.has_turned_experts);
