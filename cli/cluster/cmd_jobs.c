@@ -463,8 +463,10 @@ print_submission(const struct jobs *jobs)
 
     fputs("submit() {\n    sbatch --parsable --nodes=1 --ntasks=1 --requeue",
           stdout);
-    if (option_text(arguments, "threads") != NULL)
-        printf(" --cpus-per-task=%s", option_text(arguments, "threads"));
+    if (has_option(arguments, "threads")) {
+        fputs(" --cpus-per-task=", stdout);
+        print_word(option_text(arguments, "threads"));
+    }
     for (int i = 0; i < arguments->n_given; i++)
         if (strcmp(arguments->given[i].option->name, "sbatch") == 0) {
             putchar(' ');
@@ -585,6 +587,7 @@ run(const struct arguments *arguments)
     struct jobs jobs = {.arguments = arguments,
                         .task = find_task(arguments->operands[0])};
     char *folder = NULL;
+    int threads;
 
     if (arguments->command->also == NULL || jobs.task == NULL)
         return usage_error(arguments->command,
@@ -596,6 +599,7 @@ run(const struct arguments *arguments)
                            "--nodes N says how many machines there are");
     if (!option_integer(arguments, "nodes", 1, MAX_PARTS - 1, &jobs.n) ||
         !option_size(arguments, "rate", 1000, &jobs.rate) ||
+        !thread_option(arguments, &threads) ||
         !check_choices(arguments) || !check_words(arguments, converts) ||
         (jobs.task->command == &command_plan && !check_target(arguments)))
         return EXIT_USAGE;

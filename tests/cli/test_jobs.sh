@@ -154,6 +154,12 @@ done
 refused 2 "unexpected argument" --nodes 2 convert "$fable" x.lmq y
 refused 2 "unknown option '--gate'" --nodes 2 convert --gate x "$fable" x.lmq
 refused 2 "--scales is 'f8'" --nodes 2 convert --scales f8 "$fable" x.lmq
+for threads in x 0 "1 --exclusive" "\$(touch PWNED)"; do
+    refused 2 "--threads is '$threads'" --nodes 2 convert "-j$threads" \
+        "$fable" x.lmq
+done
+script c.sh --nodes 2 -j 3 convert "$fable" x.lmq
+grep -q -- ' --cpus-per-task=3 ' c.sh || fail "-j asks for no cores"
 refused 2 "control character" --nodes 2 convert "$fable" 'x
 .lmq'
 for option in --part=1/2 --parts=2 --resume --dry-run --json --yaml \
