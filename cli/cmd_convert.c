@@ -130,6 +130,8 @@ check_rules(const struct arguments *arguments)
         const char *text = arguments->given[i].value, *expected = NULL;
         if (strcmp(name, "keep") == 0 && text[0] == '\0')
             expected = "a name or a pattern";
+        else if (strcmp(name, "keep") == 0 && strchr(text, '=') != NULL)
+            expected = "a pattern; --set has other encodings";
         if (strcmp(name, "set") == 0) {
             const char *type = strchr(text, '=');
             if (type == NULL || type == text || type[1] == '\0')
@@ -204,6 +206,27 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert,
     return true;
 }
 
+/* All that is wrong whatever the checkpoint is. */
+static bool
+take_options(const struct arguments *arguments,
+             struct lmq_convert_options *convert, const char **texts)
+{
+    struct lmq_open_options open; /* write_model() takes them again */
+
+    return check_output_name(arguments->operands[1], ".lmq") &&
+           parse(arguments, convert, texts) && check_rules(arguments) &&
+           open_options(arguments, &open);
+}
+
+static bool
+check(const struct arguments *arguments)
+{
+    struct lmq_convert_options convert;
+    const char *texts[MAX_OCCURRENCES];
+
+    return take_options(arguments, &convert, texts);
+}
+
 /* ---- Rules ---- */
 
 /* --keep and --set in their order: later ones count. */
@@ -230,12 +253,6 @@ make_rules(const struct arguments *arguments, struct rules *rules)
         const char *name = arguments->given[i].option->name;
         const char *value = arguments->given[i].value;
         char *owned = NULL;
-        if (strcmp(name, "keep") == 0 && strchr(value, '=') != NULL) {
-            usage_error(arguments->command,
-                        "--keep is '%s', expected a pattern; --set has other "
-                        "encodings", value);
-            return false;
-        }
         if (strcmp(name, "keep") == 0) {
             size_t n = strlen(value) + sizeof(suffix);
             owned = malloc(n);
@@ -421,8 +438,7 @@ run(const struct arguments *arguments)
     struct rules rules;
     int code = EXIT_SYSTEM;
 
-    if (!check_output_name(arguments->operands[1], ".lmq") ||
-        !parse(arguments, &convert, texts) || !check_rules(arguments))
+    if (!take_options(arguments, &convert, texts))
         return EXIT_USAGE;
     struct ranks ranks = {.n = 1};
     if (convert.part == 0 && !convert.is_dry_run &&
@@ -457,5 +473,6 @@ const struct command command_convert = {
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .choices = choices,
+    .check = check,
     .run = run,
 };

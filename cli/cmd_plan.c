@@ -47,20 +47,29 @@ static const struct choice choices[] = {{"kv", kv_choices}, {NULL, NULL}};
 
 #define LEAST_TARGET 1e-12
 
+/* What the options say. */
+struct wishes {
+    struct lmq_planning_options plan;
+    struct lmq_session_options session;
+    struct lmq_open_options open;
+    const char *texts[MAX_OCCURRENCES];
+};
+
 static bool
-parse(const struct arguments *arguments, struct lmq_planning_options *plan,
-      struct lmq_session_options *session, const char **texts)
+parse(const struct arguments *arguments, struct wishes *wishes)
 {
     const long max_context = 1 << 28; /* LMQ_MAX_CONTEXT */
+    struct lmq_planning_options *plan = &wishes->plan;
+    struct lmq_session_options *session = &wishes->session;
     long ctx = 0, max_tokens = 0;
 
     *session = (struct lmq_session_options){.size = sizeof(*session)};
     *plan = (struct lmq_planning_options){
         .size = sizeof(*plan),
         .session = session,
-        .texts = texts,
-        .n_texts =
-            (size_t)option_texts(arguments, "text", texts, MAX_OCCURRENCES),
+        .texts = wishes->texts,
+        .n_texts = (size_t)option_texts(arguments, "text", wishes->texts,
+                                        MAX_OCCURRENCES),
         .tokens = option_text(arguments, "tokens"),
         .page = option_text(arguments, "report"),
         .skips_checksums = has_option(arguments, "no-verify"),
@@ -80,7 +89,8 @@ parse(const struct arguments *arguments, struct lmq_planning_options *plan,
         !option_integer(arguments, "max-tokens", 1, 2000000000, &max_tokens) ||
         !option_size(arguments, "memory", 1024, &plan->memory) ||
         !option_choice(arguments, "kv", &session->kv) ||
-        !thread_option(arguments, &session->threads))
+        !thread_option(arguments, &session->threads) ||
+        !open_options(arguments, &wishes->open))
         return false;
     plan->chooses_kv =
         session->kv != NULL && strcmp(session->kv, "auto") == 0;
@@ -99,8 +109,8 @@ is_dash(const char *path)
 
 /* What one would see only when the work is done, or half of it. */
 static bool
-check(const struct arguments *arguments,
-      const struct lmq_planning_options *plan)
+check_together(const struct arguments *arguments,
+               const struct lmq_planning_options *plan)
 {
     const struct command *command = arguments->command;
     const char *output = option_text(arguments, "output");
@@ -142,6 +152,21 @@ check(const struct arguments *arguments,
                                   plan->n_parts > 0 ? ".json" : ".yaml")) &&
                (plan->page == NULL || check_output_name(plan->page, ".html"));
     return false;
+}
+
+static bool
+take_wishes(const struct arguments *arguments, struct wishes *wishes)
+{
+    return parse(arguments, wishes) &&
+           check_together(arguments, &wishes->plan);
+}
+
+static bool
+check(const struct arguments *arguments)
+{
+    struct wishes wishes;
+
+    return take_wishes(arguments, &wishes);
 }
 
 /* ---- Output ---- */
@@ -326,36 +351,33 @@ measure_part(const struct planning *planning, const struct ranks *ranks)
 static int
 run(const struct arguments *arguments)
 {
-    const char *texts[MAX_OCCURRENCES];
-    struct lmq_planning_options plan;
-    struct lmq_session_options session;
-    struct lmq_open_options open;
+    struct wishes wishes;
+    const struct lmq_planning_options *plan = &wishes.plan;
     struct lmq_checkpoint *checkpoint = NULL;
     struct progress_state state;
     struct lmq_progress progress;
     struct ranks ranks = {.n = 1};
     struct lmq_error err;
 
-    if (!parse(arguments, &plan, &session, texts) ||
-        !check(arguments, &plan) || !open_options(arguments, &open) ||
+    if (!take_wishes(arguments, &wishes) ||
         !start_progress(arguments, "", &state, &progress))
         return EXIT_USAGE;
     progress.approve = approve_report;
-    if (plan.n_parts == 0 && plan.n_measured == 0 &&
+    if (plan->n_parts == 0 && plan->n_measured == 0 &&
         !start_ranks(arguments, &ranks))
         return EXIT_USAGE;
     if (ranks.n > 1 && !have_texts(arguments))
         return end_ranks(&ranks, EXIT_USAGE);
     int code;
-    if (lmq_checkpoint_open(arguments->operands[0], &open, &checkpoint,
-                            &err) != LMQ_OK) {
+    if (lmq_checkpoint_open(arguments->operands[0], &wishes.open,
+                            &checkpoint, &err) != LMQ_OK) {
         code = report_error(&err);
     } else {
-        const struct planning planning = {arguments, checkpoint, &plan,
+        const struct planning planning = {arguments, checkpoint, plan,
                                           &progress,  &state,     make_plan};
-        code = ranks.n > 1 || plan.n_parts > 0
+        code = ranks.n > 1 || plan->n_parts > 0
                    ? measure_part(&planning, &ranks)
-                   : make_plan(&planning, &plan);
+                   : make_plan(&planning, plan);
     }
     lmq_checkpoint_close(checkpoint);
     return end_ranks(&ranks, code);
@@ -376,5 +398,6 @@ const struct command command_plan = {
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .choices = choices,
+    .check = check,
     .run = run,
 };

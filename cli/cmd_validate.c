@@ -109,13 +109,21 @@ check_part(const struct arguments *arguments,
     return true;
 }
 
+/* What the options say. */
+struct wishes {
+    struct lmq_validate_options validate;
+    struct lmq_session_options session;
+    struct lmq_open_options open;
+    const char *gates[MAX_GATES];
+    const char *emulated[MAX_OCCURRENCES];
+};
+
 static bool
-parse(const struct arguments *arguments,
-      struct lmq_validate_options *validate,
-      struct lmq_session_options *session, const char **gates,
-      const char **emulated)
+parse(const struct arguments *arguments, struct wishes *wishes)
 {
     const long max_context = 1 << 28; /* LMQ_MAX_CONTEXT */
+    struct lmq_validate_options *validate = &wishes->validate;
+    struct lmq_session_options *session = &wishes->session;
     long ctx = 0, stride = 0, max_tokens = 0;
     const char *last_emulated;
 
@@ -131,12 +139,12 @@ parse(const struct arguments *arguments,
         .replaces = has_option(arguments, "force"),
         .baseline = option_text(arguments, "baseline"),
         .task = option_text(arguments, "task"),
-        .emulations = emulated,
-        .n_emulations = (size_t)option_texts(arguments, "emulate", emulated,
-                                             MAX_OCCURRENCES),
-        .gates = gates,
-        .n_gates =
-            (size_t)option_texts(arguments, "gate", gates, MAX_GATES),
+        .emulations = wishes->emulated,
+        .n_emulations = (size_t)option_texts(
+            arguments, "emulate", wishes->emulated, MAX_OCCURRENCES),
+        .gates = wishes->gates,
+        .n_gates = (size_t)option_texts(arguments, "gate", wishes->gates,
+                                        MAX_GATES),
     };
     if (!is_page_output(option_text(arguments, "report")))
         validate->page = option_text(arguments, "report");
@@ -155,12 +163,59 @@ parse(const struct arguments *arguments,
         !option_choice(arguments, "kv", &session->kv) ||
         !option_choice(arguments, "activations", &session->activations) ||
         !option_size(arguments, "memory", 1024, &validate->memory) ||
-        !thread_option(arguments, &session->threads))
+        !thread_option(arguments, &session->threads) ||
+        !open_options(arguments, &wishes->open))
         return false;
     session->context = (size_t)ctx;
     validate->stride = (size_t)stride;
     validate->max_tokens = (size_t)max_tokens;
     return true;
+}
+
+/* A slip of the pen in one shows before the work. */
+static bool
+check_metrics(const struct lmq_validate_options *validate)
+{
+    struct lmq_error err;
+
+    for (size_t i = 0; i < validate->n_gates; i++)
+        if (lmq_validate_check_gate(validate->gates[i], &err) != LMQ_OK) {
+            report_error(&err);
+            return false;
+        }
+    return true;
+}
+
+/* Whether there is something to judge, and one thing to read. */
+static bool
+check_operands(const struct arguments *arguments,
+               const struct lmq_validate_options *validate)
+{
+    if (arguments->n_operands == 1 && validate->n_emulations == 0)
+        usage_error(arguments->command, "expected: %s",
+                    arguments->command->operands);
+    else if (validate->tokens != NULL && has_option(arguments, "text"))
+        usage_error(arguments->command, "--tokens is in place of --text");
+    else
+        return true;
+    return false;
+}
+
+static bool
+take_wishes(const struct arguments *arguments, struct wishes *wishes)
+{
+    return parse(arguments, wishes) && check_gates(arguments) &&
+           check_metrics(&wishes->validate) &&
+           check_operands(arguments, &wishes->validate) &&
+           has_one_output(arguments);
+}
+
+static bool
+check(const struct arguments *arguments)
+{
+    struct wishes wishes;
+
+    return take_wishes(arguments, &wishes);
 }
 
 /* ---- Models and texts ---- */
@@ -218,19 +273,10 @@ choose_operands(const struct arguments *arguments, struct operands *operands,
     size_t n_texts = (size_t)option_texts(arguments, "text", operands->texts,
                                           MAX_OCCURRENCES);
 
-    if (n_given == 0 && !emulates) {
-        usage_error(arguments->command, "expected: %s",
-                    arguments->command->operands);
-        return false;
-    }
     operands->is_sample = false;
     operands->are_all_models =
         n_texts > 0 || chosen->tokens != NULL || emulates;
     operands->n_models = operands->are_all_models ? n_given : 1;
-    if (chosen->tokens != NULL && n_texts > 0) {
-        usage_error(arguments->command, "--tokens is in place of --text");
-        return false;
-    }
     for (size_t i = 0; chosen->tokens != NULL && i < n_behind; i++)
         if (is_text(behind[i])) {
             usage_error(arguments->command,
@@ -377,13 +423,10 @@ share_out(struct lmq_validate_options *validate,
 static int
 run(const struct arguments *arguments)
 {
-    const char *gates[MAX_GATES];
-    const char *emulated[MAX_OCCURRENCES];
+    struct wishes wishes;
+    struct lmq_validate_options *wanted = &wishes.validate;
     struct operands operands;
-    struct lmq_validate_options validate_options;
     struct lmq_merge_options merge;
-    struct lmq_session_options session;
-    struct lmq_open_options open;
     struct progress_state state;
     struct lmq_progress progress;
     struct lmq_report *report = NULL;
@@ -391,20 +434,18 @@ run(const struct arguments *arguments)
     struct ranks ranks = {.n = 1};
     int is_partial = 0, code;
 
-    if (!parse(arguments, &validate_options, &session, gates, emulated) ||
-        !check_gates(arguments) || !open_options(arguments, &open) ||
-        !choose_operands(arguments, &operands, &validate_options) ||
-        !has_one_output(arguments) ||
+    if (!take_wishes(arguments, &wishes) ||
+        !choose_operands(arguments, &operands, wanted) ||
         !start_progress(arguments, "tokens", &state, &progress))
         return EXIT_USAGE;
-    if (validate_options.n_parts == 0 && !start_ranks(arguments, &ranks))
+    if (wanted->n_parts == 0 && !start_ranks(arguments, &ranks))
         return EXIT_USAGE;
     if (ranks.n > 1 &&
         (!have_texts(arguments) ||
-         !share_out(&validate_options, &merge, &ranks)))
+         !share_out(wanted, &merge, &ranks)))
         return end_ranks(&ranks, EXIT_USAGE);
     enum lmq_status status =
-        validate(arguments, &operands, &open, &validate_options, &progress,
+        validate(arguments, &operands, &wishes.open, wanted, &progress,
                  &report, &is_partial, &err);
     end_progress(&state);
     if (status == LMQ_OK && operands.is_sample && ranks.rank == 0)
@@ -414,7 +455,7 @@ run(const struct arguments *arguments)
         code = report_error(&err);
     else if (ranks.n > 1)
         code = merge_ranks(arguments, &ranks, &merge, report);
-    else if (validate_options.n_parts > 0)
+    else if (wanted->n_parts > 0)
         code = keep_part(arguments, report);
     else
         code = show_outcome(arguments, report, is_partial != 0);
@@ -439,5 +480,6 @@ const struct command command_validate = {
     .common = COMMON_WORK | COMMON_OPEN,
     .options = options,
     .choices = choices,
+    .check = check,
     .run = run,
 };

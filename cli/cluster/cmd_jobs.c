@@ -144,18 +144,6 @@ is_chain(const struct jobs *jobs)
            has_option(jobs->arguments, "own-text");
 }
 
-static bool
-check_choices(const struct arguments *arguments)
-{
-    const struct choice *choice = arguments->command->choices;
-    const char *value;
-
-    for (; choice != NULL && choice->option != NULL; choice++)
-        if (!option_choice(arguments, choice->option, &value))
-            return false;
-    return true;
-}
-
 static const char *
 why_refused(const char *name)
 {
@@ -221,24 +209,23 @@ check_words(const struct arguments *arguments, bool converts)
     return true;
 }
 
-/* A plan of no target would fail when all is measured. */
+/* Each part would refuse at once what the command does. Its arguments stand one
+ * further here; and those of a plan are parts, which the script makes. */
 static bool
-check_target(const struct arguments *arguments)
+check_command(const struct arguments *arguments, const struct command *command)
 {
-    if (arguments->n_operands > 2)
+    struct arguments own = *arguments;
+
+    if (command == &command_plan && arguments->n_operands > 2) {
         usage_error(arguments->command,
                     "'%s' is not for jobs: the script makes the parts",
                     arguments->operands[2]);
-    else if (has_option(arguments, "target-size") +
-                 has_option(arguments, "target-bits") +
-                 has_option(arguments, "target-kld") !=
-             1)
-        usage_error(arguments->command,
-                    "name one target: --target-size, --target-bits or "
-                    "--target-kld");
-    else
-        return true;
-    return false;
+        return false;
+    }
+    own.n_operands--;
+    memmove(own.operands, own.operands + 1,
+            (size_t)own.n_operands * sizeof(*own.operands));
+    return command->check(&own);
 }
 
 /* ---- Arithmetic ---- */
@@ -561,24 +548,44 @@ are_readable(const struct arguments *arguments)
     return true;
 }
 
-/* What the last step or each part would refuse at once; the reference will be
- * opened. */
-static int
-check_judging(const struct arguments *arguments)
+/* The text and the models of a validation; its reference will be opened, as
+ * that of others is. */
+static bool
+are_operands_readable(const struct arguments *arguments)
 {
-    const char *gates[MAX_OCCURRENCES];
-    int n_gates = option_texts(arguments, "gate", gates, MAX_OCCURRENCES);
-    struct lmq_error err;
-
-    if (!check_gates(arguments))
-        return EXIT_USAGE;
-    for (int i = 0; i < n_gates; i++)
-        if (lmq_validate_check_gate(gates[i], &err) != LMQ_OK)
-            return report_error(&err);
     for (int i = 2; i < arguments->n_operands; i++)
         if (!is_readable(arguments->operands[i]))
-            return EXIT_SYSTEM;
-    return EXIT_DONE;
+            return false;
+    return true;
+}
+
+/* What the last step writes, when all the others are done. */
+static bool
+are_outputs_free(const struct arguments *arguments)
+{
+    static const char *const names[] = {"output", "report"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *path = option_text(arguments, names[i]);
+        if (path == NULL || is_page_output(path) || access(path, F_OK) != 0)
+            continue;
+        struct lmq_error err = {.status = LMQ_ERR_IO,
+                                .message = "exists already",
+                                .hint = ".replaces replaces it"};
+        snprintf(err.path, sizeof(err.path), "%s", path);
+        report_error(&err);
+        return false;
+    }
+    return true;
+}
+
+/* What would stop the parts or the last step, of what the system has. */
+static bool
+check_files(const struct arguments *arguments, const struct command *command)
+{
+    return (command != &command_validate || are_operands_readable(arguments)) &&
+           are_readable(arguments) &&
+           (has_option(arguments, "force") || are_outputs_free(arguments));
 }
 
 static int
@@ -587,30 +594,22 @@ run(const struct arguments *arguments)
     struct jobs jobs = {.arguments = arguments,
                         .task = find_task(arguments->operands[0])};
     char *folder = NULL;
-    int threads;
 
     if (arguments->command->also == NULL || jobs.task == NULL)
         return usage_error(arguments->command,
                            "'%s' is none of convert, validate and plan",
                            arguments->operands[0]);
-    bool converts = jobs.task->command == &command_convert;
+    const struct command *command = jobs.task->command;
+    bool converts = command == &command_convert;
     if (option_text(arguments, "nodes") == NULL)
         return usage_error(arguments->command,
                            "--nodes N says how many machines there are");
     if (!option_integer(arguments, "nodes", 1, MAX_PARTS - 1, &jobs.n) ||
         !option_size(arguments, "rate", 1000, &jobs.rate) ||
-        !thread_option(arguments, &threads) ||
-        !check_choices(arguments) || !check_words(arguments, converts) ||
-        (jobs.task->command == &command_plan && !check_target(arguments)))
+        !check_words(arguments, converts) ||
+        !check_command(arguments, command))
         return EXIT_USAGE;
-    if (converts && !check_output_name(arguments->operands[2], ".lmq"))
-        return EXIT_USAGE;
-    int is_wrong = jobs.task->command == &command_validate
-                       ? check_judging(arguments)
-                       : EXIT_DONE;
-    if (is_wrong != EXIT_DONE)
-        return is_wrong;
-    if (!are_readable(arguments))
+    if (!check_files(arguments, command))
         return EXIT_SYSTEM;
     jobs.folder = option_text(arguments, "parts-folder");
     if (converts) {

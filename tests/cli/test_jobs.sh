@@ -192,11 +192,53 @@ done
 refused 2 "that cannot be a pipe" --nodes 2 validate "$fable" gone.lmq -
 refused 2 "standard input" --nodes 2 validate "$fable" gone.lmq --text -
 refused 1 "nowhere" --nodes 2 convert nowhere x.lmq
-refused 2 "name one target" --nodes 2 plan --text x "$fable"
+refused 2 "name a target" --nodes 2 plan --text x "$fable"
 refused 2 "the script makes the parts" --nodes 2 plan --text x \
     --target-bits 6 "$fable" part.json
 refused 2 "--part does not go with jobs" --nodes 2 plan --part 1/2 "$fable"
 refused 2 "is written" --nodes 2 convert "$fable" x.gguf
+
+# What the parts or the last step would refuse, when others have waited.
+book=$fable/held-out-a.txt
+touch there.yaml there.html
+while read -r wrong; do
+    refused 2 "--${wrong%%=*} is '${wrong#*=}'" --nodes 2 \
+        convert --calibrate "$book" "--$wrong" "$fable" x.lmq
+done << 'EOF'
+damping=x
+mend=2
+calibrate-tokens=0
+ctx=1
+set=x
+keep=
+keep=a=q8
+rope-theta=0
+EOF
+for wrong in ctx=1 stride=x memory=x max-tokens=0 norm-eps=2; do
+    refused 2 "--${wrong%%=*} is '${wrong#*=}'" --nodes 2 \
+        validate --$wrong "$fable" there.yaml
+done
+for wrong in target-bits=x target-size=-5 target-kld=nan; do
+    refused 2 "--${wrong%%=*} is '${wrong#*=}'" --nodes 2 \
+        plan --text "$book" --$wrong "$fable"
+done
+plan="plan --text $book --target-bits 6"
+refused 2 "--ctx is '1'" --nodes 2 $plan --ctx=1 "$fable"
+refused 2 "--kv is 'q9'" --nodes 2 $plan --kv=q9 "$fable"
+refused 2 "name a text" --nodes 2 plan --target-bits 6 "$fable"
+refused 2 "exclude each other" --nodes 2 $plan --target-kld 1 "$fable"
+refused 2 "r.json: the name says JSON" --nodes 2 $plan -o r.json "$fable"
+refused 1 "there.yaml: exists already" --nodes 2 $plan -o there.yaml "$fable"
+refused 1 "there.html: exists already" --nodes 2 $plan --report=there.html \
+    "$fable"
+script p.sh --nodes 2 $plan -f -o there.yaml "$fable"
+judge="validate $fable there.yaml"
+refused 2 "expected: CHECKPOINT MODEL" --nodes 2 validate "$fable"
+refused 2 "o.json: the name says JSON" --nodes 2 $judge --report=o.json
+refused 2 "--markdown goes without" --nodes 2 $judge --markdown --json
+refused 2 "in place of --text" --nodes 2 $judge --tokens x --text x
+refused 1 "there.html: exists already" --nodes 2 $judge --report=there.html
+script v.sh --nodes 2 $judge --report=-
 # Many that mpirun has started, but that do not share anything out.
 OMPI_COMM_WORLD_SIZE=3
 export OMPI_COMM_WORLD_SIZE
