@@ -405,7 +405,8 @@ converse(struct run *run)
         is_open = ask(&talk, run->text, run->n_text, &code);
     if (is_open)
         code = read_questions(&talk);
-    print_summary(&talk);
+    if (code == EXIT_DONE || talk.n_answers > 0) /* else nothing was said */
+        print_summary(&talk);
     forget(&talk, 0, talk.n);
     free(talk.messages);
     free(talk.known);

@@ -47,6 +47,7 @@ says 'answers: 6;'
 expect 2 "$lmquant" run --chat --chat-format=mistral-v1 --ctx=8 fable.lmq \
     < many
 says 'the context room for 8'
+is_one_sentence "a question without room"
 
 # ---- Formats ----
 
