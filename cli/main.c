@@ -59,38 +59,50 @@ unknown_command(const char *name)
     return suggestion_error(NULL, &suggestion, "unknown command '%s'", name);
 }
 
-static bool
-is_help(const char *name)
-{
-    return strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
-           strcmp(name, "help") == 0;
-}
-
-static int
-help(const char *name)
-{
-    static const char completion[] = "--completion";
-    const struct command *command = name == NULL ? NULL : find_command(name);
-
-    if (name != NULL && strncmp(name, completion, strlen(completion)) == 0) {
-        const char *shell = name + strlen(completion);
-        return finish_output(
-            print_completions(commands, shell + (shell[0] == '=')));
-    }
-    if (name != NULL && command == NULL && !is_help(name))
-        return unknown_command(name);
-    if (command != NULL)
-        print_command_help(command);
-    else
-        print_help();
-    return finish_output(EXIT_DONE);
-}
-
 static int
 one_too_many(const char *argument)
 {
     print_error("unexpected argument '%s'", argument);
     return EXIT_USAGE;
+}
+
+static bool
+is_flag(const char *word, const char *letter, const char *name)
+{
+    return strcmp(word, letter) == 0 || strcmp(word, name) == 0;
+}
+
+static bool
+is_help(const char *word)
+{
+    return is_flag(word, "-h", "--help") || strcmp(word, "help") == 0;
+}
+
+/* The words behind "help", as they were given; NULL where there is none. */
+static int
+help(const char *const *words)
+{
+    static const char completion[] = "--completion=";
+    const size_t n = strlen(completion);
+    const char *name = words[0];
+    const struct command *command = name == NULL ? NULL : find_command(name);
+    const char *shell = NULL;
+
+    if (name != NULL && strncmp(name, completion, n) == 0)
+        shell = name + n;
+    else if (name != NULL && strcmp(name, "--completion") == 0)
+        shell = *++words == NULL ? "" : *words;
+    else if (name != NULL && command == NULL && !is_help(name))
+        return unknown_command(name);
+    if (words[0] != NULL && words[1] != NULL)
+        return one_too_many(words[1]);
+    if (shell != NULL)
+        return finish_output(print_completions(commands, shell));
+    if (command != NULL)
+        print_command_help(command);
+    else
+        print_help();
+    return finish_output(EXIT_DONE);
 }
 
 static int
@@ -102,10 +114,32 @@ print_version(bool is_verbose)
     return finish_output(EXIT_DONE);
 }
 
-static bool
-is_verbose_flag(const char *text)
+/* What is asked of the program itself: help, or the version. Its options may
+ * stand anywhere, as those of commands may. Returns -1 if it is a command. */
+static int
+answer(char *const *words)
 {
-    return strcmp(text, "-v") == 0 || strcmp(text, "--verbose") == 0;
+    enum { MOST = 4 }; /* help --completion SHELL, and one too many */
+    const char *asked[MOST + 1] = {NULL};
+    bool is_quiet = false, is_verbose = false;
+    int n = 0;
+
+    for (; *words != NULL; words++)
+        if (is_flag(*words, "-q", "--quiet"))
+            is_quiet = true;
+        else if (is_flag(*words, "-v", "--verbose"))
+            is_verbose = true;
+        else if (n < MOST && (n == 0 || !is_help(asked[0]) ||
+                              !is_flag(*words, "-h", "--help")))
+            asked[n++] = *words;
+    bool is_version = n > 0 && is_flag(asked[0], "-V", "--version");
+    if (n == 0 || (!is_version && !is_help(asked[0])))
+        return -1;
+    if (is_quiet && is_verbose)
+        return usage_error(NULL, "-q and -v exclude each other");
+    if (!is_version)
+        return help(asked + 1);
+    return n > 1 ? one_too_many(asked[1]) : print_version(is_verbose);
 }
 
 /* A command that only reads gives up the rest before it looks at a file; not a
@@ -224,15 +258,9 @@ main(int argc, char **argv)
         fputs("lmquant: no command\nhint: lmquant --help\n", stderr);
         return EXIT_USAGE;
     }
-    bool is_verbose = argc > 2 && is_verbose_flag(argv[2]);
-    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
-        return argc > 2 + is_verbose ? one_too_many(argv[2 + is_verbose])
-                                     : print_version(is_verbose);
-    if (is_verbose_flag(name) && argc > 2 && strcmp(argv[2], "--version") == 0)
-        return argc > 3 ? one_too_many(argv[3]) : print_version(true);
-    if (is_help(name))
-        return argc > 3 ? one_too_many(argv[3])
-                        : help(argc > 2 ? argv[2] : NULL);
+    int code = answer(argv + 1);
+    if (code >= 0)
+        return code;
     const struct command *command = find_command(name);
     if (command == NULL)
         return unknown_command(name);
@@ -240,7 +268,7 @@ main(int argc, char **argv)
     if (command == &command_jobs && take_jobs(argc - 1, argv + 1, &jobs))
         command = &jobs;
     catch_truncation();
-    int code = parse_arguments(command, argc - 1, argv + 1, &arguments);
+    code = parse_arguments(command, argc - 1, argv + 1, &arguments);
     if (code >= 0)
         return code;
     unsigned sandbox = enter_sandbox(&arguments);

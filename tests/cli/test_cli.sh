@@ -16,6 +16,26 @@ is_one_sentence fly
 expect 2 "$lmquant" help fly
 expect 0 "$lmquant" --version
 grep -q '^lmquant [0-9]' stdout || fail "--version says $(cat stdout)"
+for asked in "-V -v" "-v -V" "--verbose --version"; do
+    expect 0 "$lmquant" $asked
+    grep -q '^instruction set: ' stdout || fail "$asked says $(cat stdout)"
+done
+for asked in "--version -q" "--quiet -V"; do
+    expect 0 "$lmquant" $asked
+    [ "$(wc -l < stdout)" = 1 ] || fail "$asked says $(cat stdout)"
+done
+expect 2 "$lmquant" --version -q -v
+says "-q and -v exclude each other"
+for asked in "help -q" "help -v -h" "-h --quiet" "help convert -h" \
+    "help -q convert" "help convert -v" "-q help convert"; do
+    expect 0 "$lmquant" $asked
+    case $asked in
+    *convert*) grep -q '^usage: lmquant convert' stdout ;;
+    *) grep -q '^usage: lmquant COMMAND' stdout ;;
+    esac || fail "$asked says $(cat stdout)"
+done
+expect 2 "$lmquant" help convert run
+says "unexpected argument 'run'"
 expect 0 "$lmquant" help
 for command in $commands; do
     grep -q "^  $command " stdout || fail "help does not list $command"

@@ -12,12 +12,16 @@ has() {
 for shell in bash zsh fish; do
     expect 0 "$lmquant" help --completion=$shell
     mv "$work/stdout" "$work/$shell"
+    expect 0 "$lmquant" help --completion $shell
+    cmp -s "$work/stdout" "$work/$shell" || fail "--completion $shell differs"
 done
 expect 2 "$lmquant" help --completion=tcsh
 says "'tcsh', expected bash, zsh or fish"
 is_one_sentence help --completion=tcsh
 expect 2 "$lmquant" help --completion
 says "'', expected bash, zsh or fish"
+expect 2 "$lmquant" help --completion bash zsh
+says "unexpected argument 'zsh'"
 expect 0 "$lmquant" help -h
 
 # ---- The truth ---- "COMMAND --option" and "COMMAND --option word": the second
