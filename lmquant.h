@@ -279,6 +279,12 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             const struct lmq_progress *progress, struct lmq_report **report,
             struct lmq_error *err);
 
+/* Whether the options can be right, of any checkpoint; opens nothing, so a
+ * recipe is not asked. Else LMQ_ERR_ARG. */
+LMQ_API enum lmq_status
+lmq_convert_check(const struct lmq_convert_options *options,
+                  struct lmq_error *err);
+
 /* ---- One file or several ---- */
 
 struct lmq_copy_options {

@@ -206,27 +206,6 @@ parse(const struct arguments *arguments, struct lmq_convert_options *convert,
     return true;
 }
 
-/* All that is wrong whatever the checkpoint is. */
-static bool
-take_options(const struct arguments *arguments,
-             struct lmq_convert_options *convert, const char **texts)
-{
-    struct lmq_open_options open; /* write_model() takes them again */
-
-    return check_output_name(arguments->operands[1], ".lmq") &&
-           parse(arguments, convert, texts) && check_rules(arguments) &&
-           open_options(arguments, &open);
-}
-
-static bool
-check(const struct arguments *arguments)
-{
-    struct lmq_convert_options convert;
-    const char *texts[MAX_OCCURRENCES];
-
-    return take_options(arguments, &convert, texts);
-}
-
 /* ---- Rules ---- */
 
 /* --keep and --set in their order: later ones count. */
@@ -256,10 +235,8 @@ make_rules(const struct arguments *arguments, struct rules *rules)
         if (strcmp(name, "keep") == 0) {
             size_t n = strlen(value) + sizeof(suffix);
             owned = malloc(n);
-            if (owned == NULL) {
-                print_error("out of memory");
+            if (owned == NULL)
                 return false;
-            }
             snprintf(owned, n, "%s%s", value, suffix);
         } else if (strcmp(name, "set") != 0) {
             continue;
@@ -269,6 +246,50 @@ make_rules(const struct arguments *arguments, struct rules *rules)
     }
     return true;
 }
+
+/* ---- All of them ---- */
+
+struct wishes {
+    struct lmq_convert_options convert;
+    const char *texts[MAX_OCCURRENCES];
+    struct rules rules;
+};
+
+/* All that is wrong whatever the checkpoint is. The rules are released with
+ * free_rules() in any case. */
+static int
+take_wishes(const struct arguments *arguments, struct wishes *wishes)
+{
+    struct lmq_open_options open; /* write_model() takes them again */
+    struct lmq_error err;
+
+    wishes->rules.n = 0;
+    if (!check_output_name(arguments->operands[1], ".lmq") ||
+        !parse(arguments, &wishes->convert, wishes->texts) ||
+        !check_rules(arguments) || !open_options(arguments, &open))
+        return EXIT_USAGE;
+    if (!make_rules(arguments, &wishes->rules)) {
+        print_error("out of memory");
+        return EXIT_SYSTEM;
+    }
+    wishes->convert.rules = wishes->rules.texts;
+    wishes->convert.n_rules = wishes->rules.n;
+    return lmq_convert_check(&wishes->convert, &err) == LMQ_OK
+               ? EXIT_DONE
+               : report_error(&err);
+}
+
+static int
+check(const struct arguments *arguments)
+{
+    struct wishes wishes;
+    int code = take_wishes(arguments, &wishes);
+
+    free_rules(&wishes.rules);
+    return code;
+}
+
+/* ---- Output ---- */
 
 /* The matrix that lost most, which is where to look first. */
 static void
@@ -430,29 +451,31 @@ write(struct lmq_checkpoint *checkpoint, const char *output,
 }
 
 static int
-run(const struct arguments *arguments)
+convert_all(const struct arguments *arguments,
+            struct lmq_convert_options *convert)
 {
-    struct lmq_convert_options convert;
-    const struct writing writing = {write, &convert, print_summary};
-    const char *texts[MAX_OCCURRENCES];
-    struct rules rules;
-    int code = EXIT_SYSTEM;
-
-    if (!take_options(arguments, &convert, texts))
-        return EXIT_USAGE;
+    const struct writing writing = {write, convert, print_summary};
     struct ranks ranks = {.n = 1};
-    if (convert.part == 0 && !convert.is_dry_run &&
+
+    if (convert->part == 0 && !convert->is_dry_run &&
         !start_ranks(arguments, &ranks))
         return EXIT_USAGE;
-    if (make_rules(arguments, &rules)) {
-        convert.rules = rules.texts;
-        convert.n_rules = rules.n;
-        code = ranks.n > 1 ? convert_by_ranks(arguments, &ranks, &convert,
-                                              &writing)
-                           : write_model(arguments, &writing);
-    }
-    free_rules(&rules);
+    int code = ranks.n > 1
+                   ? convert_by_ranks(arguments, &ranks, convert, &writing)
+                   : write_model(arguments, &writing);
     return end_ranks(&ranks, code);
+}
+
+static int
+run(const struct arguments *arguments)
+{
+    struct wishes wishes;
+    int code = take_wishes(arguments, &wishes);
+
+    if (code == EXIT_DONE)
+        code = convert_all(arguments, &wishes.convert);
+    free_rules(&wishes.rules);
+    return code;
 }
 
 const struct command command_convert = {

@@ -161,12 +161,12 @@ take_wishes(const struct arguments *arguments, struct wishes *wishes)
            check_together(arguments, &wishes->plan);
 }
 
-static bool
+static int
 check(const struct arguments *arguments)
 {
     struct wishes wishes;
 
-    return take_wishes(arguments, &wishes);
+    return take_wishes(arguments, &wishes) ? EXIT_DONE : EXIT_USAGE;
 }
 
 /* ---- Output ---- */

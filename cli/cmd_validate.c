@@ -210,12 +210,12 @@ take_wishes(const struct arguments *arguments, struct wishes *wishes)
            has_one_output(arguments);
 }
 
-static bool
+static int
 check(const struct arguments *arguments)
 {
     struct wishes wishes;
 
-    return take_wishes(arguments, &wishes);
+    return take_wishes(arguments, &wishes) ? EXIT_DONE : EXIT_USAGE;
 }
 
 /* ---- Models and texts ---- */

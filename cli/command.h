@@ -80,9 +80,10 @@ struct command {
     const struct option *also;    /* those of the command that jobs is for, or
                                      NULL */
     const struct choice *choices; /* ends with a NULL option; NULL: none */
-    /* Whether its words can be right: false, and a message. Opens nothing. Only
-     * of those that jobs is for, which asks before; run() asks again. */
-    bool (*check)(const struct arguments *arguments);
+    /* Whether its words can be right: EXIT_DONE, or the code, and a message.
+     * Opens nothing. Only of those that jobs is for, which asks instead of
+     * run(). */
+    int (*check)(const struct arguments *arguments);
     int (*run)(const struct arguments *arguments);
 };
 

@@ -337,48 +337,6 @@ prepare(struct lmq_checkpoint *checkpoint, const char *output,
     return status;
 }
 
-/* NaN is not. */
-static bool
-is_zero(double x)
-{
-    return x >= 0 && x <= 0;
-}
-
-/* What goes with a calibration, and what does not. */
-static enum lmq_status
-check_calibration(const struct lmq_convert_options *options,
-                  struct lmq_error *err)
-{
-    bool is_calibrated = lmq_convert_is_calibrated(options);
-    bool is_alone = options->calibration_tokens != 0 ||
-                    options->context != 0 || options->splits_documents != 0 ||
-                    !is_zero(options->damping) || !is_zero(options->mend);
-
-    if (!is_calibrated && is_alone)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".calibration_tokens, .context, .splits_documents, "
-                        ".damping and .mend go with .calibration or "
-                        ".writes_text");
-    if (!is_calibrated)
-        return LMQ_OK;
-    if (options->writes_text != 0 &&
-        (options->n_calibration > 0 || options->splits_documents != 0))
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".writes_text goes without .calibration and "
-                        ".splits_documents: the text is the model's own");
-    if (!(options->damping >= 0 && options->damping <= 10))
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".damping is %g, expected more than 0, at most 10",
-                        options->damping);
-    if (!(options->mend >= 0 && options->mend <= 1) &&
-        !is_zero(options->mend + 1))
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".mend is %g, expected more than 0, at most 1; or -1 "
-                        "for nothing",
-                        options->mend);
-    return LMQ_OK;
-}
-
 static enum lmq_status
 check_peers(const struct lmq_convert_options *options, struct lmq_error *err)
 {
@@ -648,8 +606,6 @@ lmq_convert_given(struct lmq_checkpoint *checkpoint, const char *output,
         *report = NULL;
     enum lmq_status status =
         LMQ_OPTIONS_TAKE(struct lmq_convert_options, &options, given, err);
-    if (status == LMQ_OK)
-        status = check_calibration(&options, err);
     if (status == LMQ_OK)
         status = check_peers(&options, err);
     if (status == LMQ_OK)

@@ -35,7 +35,8 @@ lmq_convert_is_calibrated(const struct lmq_convert_options *options)
     return options->n_calibration > 0 || options->writes_text != 0;
 }
 
-/* To be freed with lmq_recipe_free(&settings->recipe), even if this fails. If
+/* What the options ask for, or LMQ_ERR_ARG; recipe/settings.c. To be freed
+ * with lmq_recipe_free(&settings->recipe), even if this fails. If
  * settings->recipe.text is known, that is read and not the file. */
 enum lmq_status
 lmq_convert_settings_parse(const struct lmq_convert_options *options,

@@ -211,17 +211,15 @@ check_words(const struct arguments *arguments, bool converts)
 
 /* Each part would refuse at once what the command does. Its arguments stand one
  * further here; and those of a plan are parts, which the script makes. */
-static bool
+static int
 check_command(const struct arguments *arguments, const struct command *command)
 {
     struct arguments own = *arguments;
 
-    if (command == &command_plan && arguments->n_operands > 2) {
-        usage_error(arguments->command,
-                    "'%s' is not for jobs: the script makes the parts",
-                    arguments->operands[2]);
-        return false;
-    }
+    if (command == &command_plan && arguments->n_operands > 2)
+        return usage_error(arguments->command,
+                           "'%s' is not for jobs: the script makes the parts",
+                           arguments->operands[2]);
     own.n_operands--;
     memmove(own.operands, own.operands + 1,
             (size_t)own.n_operands * sizeof(*own.operands));
@@ -606,9 +604,11 @@ run(const struct arguments *arguments)
                            "--nodes N says how many machines there are");
     if (!option_integer(arguments, "nodes", 1, MAX_PARTS - 1, &jobs.n) ||
         !option_size(arguments, "rate", 1000, &jobs.rate) ||
-        !check_words(arguments, converts) ||
-        !check_command(arguments, command))
+        !check_words(arguments, converts))
         return EXIT_USAGE;
+    int code = check_command(arguments, command);
+    if (code != EXIT_DONE)
+        return code;
     if (!check_files(arguments, command))
         return EXIT_SYSTEM;
     jobs.folder = option_text(arguments, "parts-folder");
@@ -622,7 +622,7 @@ run(const struct arguments *arguments)
     } else if (jobs.folder == NULL) {
         jobs.folder = jobs.task->folder;
     }
-    int code = print_jobs(&jobs);
+    code = print_jobs(&jobs);
     free(folder);
     return code;
 }

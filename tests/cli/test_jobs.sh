@@ -214,6 +214,10 @@ keep=
 keep=a=q8
 rope-theta=0
 EOF
+refused 2 "--set '*=q9': encoding is 'q9'" --nodes 2 \
+    convert '--set=*=q9' "$fable" x.lmq
+refused 2 "--damping and --mend go with --calibrate" --nodes 2 \
+    convert --damping=0.1 "$fable" x.lmq
 for wrong in ctx=1 stride=x memory=x max-tokens=0 norm-eps=2; do
     refused 2 "--${wrong%%=*} is '${wrong#*=}'" --nodes 2 \
         validate --$wrong "$fable" there.yaml

@@ -151,6 +151,8 @@ range bench rounds 1 100 -- 0 101
 range bench batch 1 65536 -- 0 65537
 range bench prefill 1 -- 0
 range bench decode 1 -- 0
+refused 2 "'q9'" convert --set '*=q9' nowhere none
+refused 2 "go with --calibrate" convert --damping 0.1 nowhere none
 range convert group-size 32 64 128 256 -- 48 0 512
 range convert rope-theta 10000 1e6 -- 0 -1
 range convert norm-eps 1e-5 -- 0

@@ -72,6 +72,7 @@ START_TEST(options_are_understood_or_refused)
         .is_compressed = 1};
     ck_assert_int_eq(lmq_convert_settings_parse(&all, &settings, &err),
                      LMQ_OK);
+    ck_assert_int_eq(lmq_convert_check(&all, &err), LMQ_OK);
     ck_assert_uint_eq(settings.quant.group_size, 256);
     ck_assert_int_eq(settings.quant.scales, LMQ_SCALES_F32);
     ck_assert_int_eq(settings.quant.method, LMQ_METHOD_ABSMAX);
@@ -82,6 +83,7 @@ START_TEST(options_are_understood_or_refused)
             lmq_convert_settings_parse(&wrong[i], &settings, &err),
             LMQ_ERR_ARG);
         ck_assert_ptr_nonnull(strstr(err.message, "expected"));
+        ck_assert_int_eq(lmq_convert_check(&wrong[i], &err), LMQ_ERR_ARG);
     }
 }
 END_TEST
