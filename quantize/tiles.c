@@ -164,23 +164,6 @@ lmq_tile_number(const unsigned char *tile_values, size_t row, size_t column,
     return four[column % LMQ_TILE_COLUMNS];
 }
 
-void
-lmq_tile_widen(const unsigned char *tile_values, size_t n_cols, size_t group,
-               unsigned bits, unsigned char *wide)
-{
-    size_t n = lmq_groups_per_row(n_cols, group) * group;
-
-    for (size_t column = 0; column < n; column += LMQ_TILE_COLUMNS)
-        for (size_t row = 0; row < LMQ_TILE_ROWS; row++) {
-            uint32_t four =
-                get_four(tile_values + block_at(row, column, bits),
-                         column % BLOCK_COLUMNS / LMQ_TILE_COLUMNS, bits) ^
-                0x80 * EACH;
-            memcpy(wide, &four, sizeof(four));
-            wide += LMQ_TILE_COLUMNS;
-        }
-}
-
 /* With the padding, up to the end of the last group; NULL: only that. */
 static void
 pack_narrow(const int8_t *q, size_t n_cols, size_t padded, unsigned bits,

@@ -103,10 +103,6 @@ lmq_tile_index(size_t row, size_t column)
 int lmq_tile_number(const unsigned char *tile_values, size_t row,
                     size_t column, unsigned bits);
 
-/* The values of one tile of fewer than 8 bits as those of one of 8. */
-void lmq_tile_widen(const unsigned char *tile_values, size_t n_cols,
-                    size_t group, unsigned bits, unsigned char *wide);
-
 /*
  * Packs rows of n_cols int8, `stride` bytes apart, and their stored scales,
  * [n_rows][n_groups], into as many tiles as they fill; and 1..16 rows of one
