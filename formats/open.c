@@ -78,6 +78,18 @@ check_names(const struct lmq_open_options *options, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* A model is not run by a number that is not the same for all who read its
+ * files. */
+static void
+refuse_unsaid(struct lmq_checkpoint *checkpoint, const char *key)
+{
+    if (key != NULL)
+        lmq_hparams_refuse(&checkpoint->hparams,
+                           "a model of this kind without '%s', which versions "
+                           "of the library take differently",
+                           key);
+}
+
 /* What the user says overrules what the files say. */
 static enum lmq_status
 apply_options(struct lmq_checkpoint *checkpoint,
@@ -95,8 +107,12 @@ apply_options(struct lmq_checkpoint *checkpoint,
                         options->norm_eps);
     if (options->rope_theta > 0)
         checkpoint->hparams.rope_theta = options->rope_theta;
+    else
+        refuse_unsaid(checkpoint, checkpoint->source.unsaid_theta);
     if (options->norm_eps > 0)
         checkpoint->hparams.norm_eps = options->norm_eps;
+    else
+        refuse_unsaid(checkpoint, checkpoint->source.unsaid_eps);
     if (options->config != NULL && !checkpoint->format->takes_config)
         lmq_checkpoint_note(checkpoint,
                             "%s describes its model itself: the config.json "

@@ -145,6 +145,8 @@ struct lmq_source {
     bool has_tiled_values;  /* value heads of the delta rule: lmq_tiled_values() */
     bool has_decay_itself;  /* what decays, less than 0; not the log of it */
     bool has_unit_head;     /* the head's rows count with length 1 */
+    const char *unsaid_theta; /* the key that should say what versions of the */
+    const char *unsaid_eps;   /* library take differently; NULL: all is said */
     float times[LMQ_ROLE_COUNT]; /* weights count so many times; 0: once */
     const char *bias_key[LMQ_ROLE_COUNT]; /* what says whether matrices have a
                                              bias; "": their kind; NULL:

@@ -372,7 +372,7 @@ read_id(struct lmq_hf_config *config, const json_t *id, const char *key)
         return -1;
     if (json_is_integer(id) && number <= INT32_MAX)
         return (int32_t)number;
-    lmq_hf_fail(config, "'%s' in the configuration is no whole number", key);
+    lmq_hf_fail(config, "'%s' in the configuration is no token", key);
     return -1;
 }
 

@@ -74,10 +74,7 @@ lmq_hf_begin_exaone(struct lmq_hf_config *config)
         config->hparams->norm_eps =
             lmq_hf_real(config, config->json, "rms_norm_eps", 0);
     else if (!lmq_hf_has(config->json, "layer_norm_epsilon"))
-        lmq_hparams_refuse(config->hparams,
-                           "a model of this kind without "
-                           "'layer_norm_epsilon', which versions of the "
-                           "library take differently");
+        config->source->unsaid_eps = "layer_norm_epsilon";
 }
 
 /* ---- nanochat ---- */

@@ -548,9 +548,7 @@ lmq_hf_read_rope(struct lmq_hf_config *config)
 
     check_form(config, rope);
     if (family->hf.theta_differs && !has_theta(config, full))
-        lmq_hparams_refuse(h, "a model of this kind without '%s', which "
-                              "versions of the library take differently",
-                           theta_key(family));
+        config->source->unsaid_theta = theta_key(family);
     h->rope_theta = lmq_hf_real(config, config->json, theta_key(family),
                                 family->hf.theta);
     h->rope_theta = lmq_hf_real(config, full, "rope_theta", h->rope_theta);

@@ -58,7 +58,8 @@ static void
 check_window(struct lmq_hf_config *config)
 {
     if (config->hparams->sliding_window == 0)
-        lmq_hf_fail(config, "'sliding_window' in the configuration is 0");
+        lmq_hf_fail(config, "'sliding_window' in the configuration is 0, "
+                            "null or not there");
 }
 
 void

@@ -152,6 +152,15 @@ mv config.json denied
 expect 0 "$lmquant" inspect denied
 noted 'not say that there are biases ("attention_bias"), but there are 12'
 [ "$(grep -c 'there are biases' stderr)" -eq 1 ] || fail "more than one note"
+# A base that versions of the library take differently, unless it is said.
+expect 0 "$top_builddir/tests/make/make_family" cohere-plus unsaid
+sed 's/"rope_theta": [0-9.e+]*, *//' unsaid/config.json > config.json
+cmp -s config.json unsaid/config.json && fail "the base is not as it was"
+mv config.json unsaid
+expect 0 "$lmquant" convert unsaid unsaid.lmq
+noted "cannot be run: a model of this kind without 'rope_theta'"
+expect 0 "$lmquant" convert -f --rope-theta 10000 unsaid unsaid.lmq
+grep -q "cannot be run" stderr && fail "--rope-theta says nothing"
 mkdir bare
 cp model/config.json model/model.safetensors bare
 expect 0 "$lmquant" convert bare bare.lmq
