@@ -280,7 +280,7 @@ lmq_convert(struct lmq_checkpoint *checkpoint, const char *output,
             struct lmq_error *err);
 
 /* Whether the options can be right, of any checkpoint; opens nothing, so a
- * recipe is not asked. Else LMQ_ERR_ARG. */
+ * recipe is not asked. Else LMQ_ERR_ARG, if nothing is missing here. */
 LMQ_API enum lmq_status
 lmq_convert_check(const struct lmq_convert_options *options,
                   struct lmq_error *err);
