@@ -56,12 +56,8 @@ seal(struct lmq_output *output, struct lmq_error *err)
 static int
 link_file(const struct lmq_output *output, const char *name)
 {
-    char self[64];
-
-    if (output->temporary != NULL)
-        return link(output->temporary, name);
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", output->fd);
-    return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+    return output->temporary != NULL ? link(output->temporary, name)
+                                     : lmq_temporary_link(output->fd, name);
 }
 
 /* An unnamed file gets a name that rename() can take. */

@@ -2,9 +2,10 @@
  * output.c - outputs that appear whole or not at all.
  *
  * An output is an unnamed file (O_TMPFILE) that gets its name at commit: even
- * a kill -9 leaves nothing behind. Where the file system has no unnamed files
- * a temporary name in the same folder does. It is locked while it is needed;
- * so a later output in the folder knows which ones nobody needs any more.
+ * a kill -9 leaves nothing behind. Where there are no unnamed files, or none
+ * that can get a name, a temporary name in the same folder does. It is locked
+ * while it is needed; so a later output in the folder knows which ones nobody
+ * needs any more.
  */
 #include "config.h"
 
@@ -212,19 +213,35 @@ open_named(struct lmq_output *output, struct lmq_error *err)
     return lmq_fail_errno(err, "cannot write into %s", output->folder);
 }
 
+#ifdef O_TMPFILE
+/* Whether an unnamed file in there can get a name later: not without /proc,
+ * nor where links are denied, as on Android. Only trying tells, and better now
+ * than at the end of the work. */
+static bool
+gives_names(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char *name = fd < 0 ? NULL : lmq_temporary_name(folder, 0);
+    bool is_named = name != NULL && lmq_temporary_link(fd, name) == 0;
+
+    if (is_named)
+        unlink(name);
+    free(name);
+    if (fd >= 0)
+        close(fd);
+    return is_named;
+}
+#endif
+
 static enum lmq_status
 open_file(struct lmq_output *output, struct lmq_error *err)
 {
 #ifdef O_TMPFILE
-    if (access("/proc/self/fd", X_OK) == 0) { /* it gives the name later */
+    if (gives_names(output->folder))
         output->fd = open(output->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-        if (output->fd >= 0) {
-            flock(output->fd, LOCK_EX | LOCK_NB);
-            return LMQ_OK;
-        }
-        if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-            return lmq_fail_errno(err, "cannot write into %s",
-                                  output->folder);
+    if (output->fd >= 0) {
+        flock(output->fd, LOCK_EX | LOCK_NB);
+        return LMQ_OK;
     }
 #endif
     return open_named(output, err);

@@ -54,6 +54,15 @@ lmq_temporary_name(const char *folder, unsigned attempt)
     return name;
 }
 
+int
+lmq_temporary_link(int fd, const char *name)
+{
+    char self[64];
+
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
 static bool
 is_ours(const char *name)
 {

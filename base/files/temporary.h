@@ -14,6 +14,9 @@
  * attempt; NULL without memory. */
 char *lmq_temporary_name(const char *folder, unsigned attempt);
 
+/* Gives a file that has none a name, as link() does. */
+int lmq_temporary_link(int fd, const char *name);
+
 /* Removes those in the folder that belong to nobody who is alive. */
 void lmq_temporary_clean(const char *folder);
 

@@ -1,7 +1,8 @@
 /*
  * no_tmpfile.c - preloaded, makes every file system one without unnamed
  * files; with NO_TMPFILE_KILL set, fsync() is the end of the program. With
- * NO_PROC set there are unnamed files, but no /proc that could name them.
+ * NO_PROC set there are unnamed files, but no /proc that could name them; with
+ * NO_LINKS they cannot be named since nothing can be linked.
  */
 #include "config.h"
 
@@ -15,6 +16,12 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+static int
+has_unnamed(void)
+{
+    return getenv("NO_PROC") != NULL || getenv("NO_LINKS") != NULL;
+}
 
 /* Whether the path is one that nobody has; errno says so. */
 static int
@@ -35,7 +42,7 @@ open(const char *path, int flags, ...)
     mode_t mode = (flags & O_CREAT) != 0 ? (mode_t)va_arg(args, int) : 0;
     va_end(args);
 #ifdef O_TMPFILE
-    if ((flags & O_TMPFILE) == O_TMPFILE && getenv("NO_PROC") == NULL) {
+    if ((flags & O_TMPFILE) == O_TMPFILE && !has_unnamed()) {
         errno = EOPNOTSUPP;
         return -1;
     }
@@ -53,10 +60,25 @@ access(const char *path, int mode)
     return (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
 }
 
+static int
+are_links_denied(void)
+{
+    errno = EACCES;
+    return getenv("NO_LINKS") != NULL;
+}
+
+__attribute__((visibility("default"))) int
+link(const char *path, const char *name)
+{
+    if (are_links_denied())
+        return -1;
+    return (int)syscall(SYS_linkat, AT_FDCWD, path, AT_FDCWD, name, 0);
+}
+
 __attribute__((visibility("default"))) int
 linkat(int from, const char *path, int to, const char *name, int flags)
 {
-    if (is_missing(path))
+    if (are_links_denied() || is_missing(path))
         return -1;
     return (int)syscall(SYS_linkat, from, path, to, name, flags);
 }
