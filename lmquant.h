@@ -726,6 +726,12 @@ lmq_validate_several(struct lmq_checkpoint *reference,
                      struct lmq_report **report, int *is_partial,
                      struct lmq_error *err);
 
+/* Whether the options can be right, of any models; opens nothing. Else
+ * LMQ_ERR_ARG. */
+LMQ_API enum lmq_status
+lmq_validate_check(const struct lmq_validate_options *options,
+                   struct lmq_error *err);
+
 /* What became of .part: as text with all digits, released with
  * lmq_text_free(); or in a file, which appears whole or not at all. */
 LMQ_API enum lmq_status lmq_validate_part(const struct lmq_report *part,

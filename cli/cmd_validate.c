@@ -172,20 +172,6 @@ parse(const struct arguments *arguments, struct wishes *wishes)
     return true;
 }
 
-/* A slip of the pen in one shows before the work. */
-static bool
-check_metrics(const struct lmq_validate_options *validate)
-{
-    struct lmq_error err;
-
-    for (size_t i = 0; i < validate->n_gates; i++)
-        if (lmq_validate_check_gate(validate->gates[i], &err) != LMQ_OK) {
-            report_error(&err);
-            return false;
-        }
-    return true;
-}
-
 /* Whether there is something to judge, and one thing to read. */
 static bool
 check_operands(const struct arguments *arguments,
@@ -204,10 +190,17 @@ check_operands(const struct arguments *arguments,
 static bool
 take_wishes(const struct arguments *arguments, struct wishes *wishes)
 {
-    return parse(arguments, wishes) && check_gates(arguments) &&
-           check_metrics(&wishes->validate) &&
-           check_operands(arguments, &wishes->validate) &&
-           has_one_output(arguments);
+    struct lmq_error err;
+
+    if (!parse(arguments, wishes) || !check_gates(arguments) ||
+        !check_operands(arguments, &wishes->validate) ||
+        !has_one_output(arguments))
+        return false;
+    if (lmq_validate_check(&wishes->validate, &err) != LMQ_OK) {
+        report_error(&err);
+        return false;
+    }
+    return true;
 }
 
 static int

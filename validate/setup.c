@@ -12,91 +12,19 @@
 #include "base/error.h"
 #include "base/files/output.h"
 #include "base/mem.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "formats/model/hparams_compare.h"
 #include "runtime/session.h"
 #include "validate/diff/diff_tokenizers.h"
 #include "validate/gates.h"
 #include "validate/job.h"
+#include "validate/parts/parts.h"
 #include "validate/plan/tensor_shares.h"
 
 #define DEFAULT_CONTEXT 512
 
 /* ---- Options ---- */
-
-/* Everything that can be wrong is found before the work. */
-static enum lmq_status
-parse_options(struct lmq_job *job, struct lmq_error *err)
-{
-    const struct lmq_validate_options *o = job->options;
-    size_t most = job->reference_file->hparams.context; /* 0: not known */
-    size_t context = job->session.context != 0 ? job->session.context
-                     : most == 0 || most > DEFAULT_CONTEXT ? DEFAULT_CONTEXT
-                                                           : most;
-    int is_second_half = false, of_tensors = false;
-    enum lmq_status status = lmq_names_parse(lmq_score_names, "score",
-                                             o->score, &is_second_half, err);
-
-    if (status == LMQ_OK)
-        status = lmq_names_parse(lmq_attribution_names, "attribution",
-                                 o->attribution, &of_tensors, err);
-    if (status == LMQ_OK && of_tensors && !o->has_attribution)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".attribution goes with .has_attribution");
-    for (size_t i = 0; i < o->n_gates && status == LMQ_OK; i++)
-        status = lmq_validate_check_gate(o->gates[i], err);
-    if (status == LMQ_OK)
-        status = lmq_kv_parse(job->session.kv, &job->kv_type, err);
-    if (status != LMQ_OK)
-        return status;
-    if (job->session.batch != 0 || job->session.all_logits != 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "a validation computes whole windows: .batch and "
-                        ".all_logits have no meaning for it");
-    job->protocol = (struct lmq_protocol){
-        .context = context,
-        .stride = o->stride != 0 ? o->stride : context,
-        .is_second_half = is_second_half != 0,
-        .splits_documents = o->splits_documents != 0,
-        .max_tokens = o->max_tokens,
-    };
-    if (o->tokens != NULL && o->n_texts > 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".tokens is in place of .texts");
-    if (context < 2 || context > LMQ_MAX_CONTEXT ||
-        job->protocol.stride > context) {
-        lmq_fail(err, LMQ_ERR_ARG, 0,
-                 "a window of %zu tokens with a stride of %zu makes no "
-                 "sense: expected 2 or more, and a stride up to that",
-                 context, job->protocol.stride);
-        if (job->session.context == 0)
-            lmq_hint(err, ".context sets the window");
-        return LMQ_ERR_ARG;
-    }
-    if (is_second_half && job->protocol.stride != context)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".score second-half goes without .stride");
-    return LMQ_OK;
-}
-
-/* A file that says nothing of its tensors' errors has none in the report. */
-static enum lmq_status
-check_tensor(const struct lmq_job *job, const char *gate, size_t index,
-             struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++) {
-        const json_t *tensors = job->candidates[i].tensors;
-        if (index >= json_array_size(tensors))
-            status = lmq_fail(err, LMQ_ERR_ARG, 0,
-                              "the gate '%s' names a tensor that is not "
-                              "there: %.200s tells the errors of %zu",
-                              gate, lmq_judged_name(&job->candidates[i]),
-                              json_array_size(tensors));
-    }
-    return status;
-}
 
 /* Whether what the gate looks at is measured. */
 static enum lmq_status
@@ -124,10 +52,120 @@ check_measured(const struct lmq_job *job, const char *gate,
             !needs[i].is_measured)
             return lmq_fail(err, LMQ_ERR_ARG, 0, "the gate '%s' goes with %s",
                             gate, needs[i].option);
+    if (strncmp(gate, "task.", 5) == 0 && lmq_gate_has_baseline(gate))
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "the gate '%s' cannot look at a baseline: its "
+                        "questions may have been others",
+                        gate);
     return LMQ_OK;
 }
 
-/* What a gate needs must be measured, and be there. */
+/* What can be wrong whatever the models are; without a reference too. */
+static enum lmq_status
+parse_options(struct lmq_job *job, struct lmq_error *err)
+{
+    const struct lmq_validate_options *o = job->options;
+    int is_second_half = false, of_tensors = false;
+    enum lmq_status status = o->n_parts > 0 || o->part > 0
+                                 ? lmq_part_check_options(o, err)
+                                 : LMQ_OK;
+
+    if (status == LMQ_OK)
+        status = lmq_names_parse(lmq_score_names, "score", o->score,
+                                 &is_second_half, err);
+    if (status == LMQ_OK)
+        status = lmq_names_parse(lmq_attribution_names, "attribution",
+                                 o->attribution, &of_tensors, err);
+    if (status == LMQ_OK && of_tensors && !o->has_attribution)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".attribution goes with .has_attribution");
+    for (size_t i = 0; i < o->n_gates && status == LMQ_OK; i++) {
+        status = lmq_validate_check_gate(o->gates[i], err);
+        if (status == LMQ_OK)
+            status = check_measured(
+                job, o->gates[i] + strspn(o->gates[i], " \t"), err);
+    }
+    if (status == LMQ_OK)
+        status = lmq_kv_parse(job->session.kv, &job->kv_type, err);
+    if (status != LMQ_OK)
+        return status;
+    if (job->session.batch != 0 || job->session.all_logits != 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "a validation computes whole windows: .batch and "
+                        ".all_logits have no meaning for it");
+    if (o->tokens != NULL && o->n_texts > 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".tokens is in place of .texts");
+    job->protocol = (struct lmq_protocol){
+        .is_second_half = is_second_half != 0,
+        .splits_documents = o->splits_documents != 0,
+        .max_tokens = o->max_tokens,
+    };
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_validate_check(const struct lmq_validate_options *given,
+                   struct lmq_error *err)
+{
+    struct lmq_validate_options own;
+    struct lmq_job job = {.options = &own};
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_validate_options, &own, given, err);
+
+    if (status == LMQ_OK)
+        status = LMQ_OPTIONS_TAKE(struct lmq_session_options, &job.session,
+                                  own.session, err);
+    return status == LMQ_OK ? parse_options(&job, err) : status;
+}
+
+static enum lmq_status
+choose_window(struct lmq_job *job, struct lmq_error *err)
+{
+    size_t most = job->reference_file->hparams.context; /* 0: not known */
+    size_t context = job->session.context != 0 ? job->session.context
+                     : most == 0 || most > DEFAULT_CONTEXT ? DEFAULT_CONTEXT
+                                                           : most;
+    size_t stride =
+        job->options->stride != 0 ? job->options->stride : context;
+
+    if (context < 2 || context > LMQ_MAX_CONTEXT || stride > context) {
+        lmq_fail(err, LMQ_ERR_ARG, 0,
+                 "a window of %zu tokens with a stride of %zu makes no "
+                 "sense: expected 2 or more, and a stride up to that",
+                 context, stride);
+        if (job->session.context == 0)
+            lmq_hint(err, ".context sets the window");
+        return LMQ_ERR_ARG;
+    }
+    if (job->protocol.is_second_half && stride != context)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".score second-half goes without .stride");
+    job->protocol.context = context;
+    job->protocol.stride = stride;
+    return LMQ_OK;
+}
+
+/* A file that says nothing of its tensors' errors has none in the report. */
+static enum lmq_status
+check_tensor(const struct lmq_job *job, const char *gate, size_t index,
+             struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < job->n_candidates && status == LMQ_OK; i++) {
+        const json_t *tensors = job->candidates[i].tensors;
+        if (index >= json_array_size(tensors))
+            status = lmq_fail(err, LMQ_ERR_ARG, 0,
+                              "the gate '%s' names a tensor that is not "
+                              "there: %.200s tells the errors of %zu",
+                              gate, lmq_judged_name(&job->candidates[i]),
+                              json_array_size(tensors));
+    }
+    return status;
+}
+
+/* What a gate names must be there. */
 static enum lmq_status
 check_gates(const struct lmq_job *job, struct lmq_error *err)
 {
@@ -135,13 +173,6 @@ check_gates(const struct lmq_job *job, struct lmq_error *err)
     for (size_t i = 0; i < o->n_gates; i++) {
         const char *gate = o->gates[i] + strspn(o->gates[i], " \t");
         unsigned long layer, tensor;
-        if (check_measured(job, gate, err) != LMQ_OK)
-            return LMQ_ERR_ARG;
-        if (strncmp(gate, "task.", 5) == 0 && lmq_gate_has_baseline(gate))
-            return lmq_fail(err, LMQ_ERR_ARG, 0,
-                            "the gate '%s' cannot look at a baseline: its "
-                            "questions may have been others",
-                            gate);
         if (sscanf(gate, "layers.%lu.", &layer) == 1 &&
             layer > job->n_layers)
             return lmq_fail(err, LMQ_ERR_ARG, 0,
@@ -462,6 +493,8 @@ lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
 {
     enum lmq_status status = parse_options(job, err);
 
+    if (status == LMQ_OK)
+        status = choose_window(job, err);
     if (status == LMQ_OK)
         status = open_models(job, err);
     if (status == LMQ_OK)

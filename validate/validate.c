@@ -266,9 +266,7 @@ validate(struct lmq_job *job, struct lmq_report **report,
     bool is_part = job->options->n_parts > 0;
     enum lmq_status status = LMQ_OK;
 
-    if (is_part || job->options->part > 0)
-        status = lmq_part_check_options(job->options, err);
-    if (status == LMQ_OK && job->options->page != NULL)
+    if (job->options->page != NULL)
         status = lmq_job_check_page(job, err);
     if (status == LMQ_OK)
         status = lmq_job_set_up(job, err);

@@ -173,6 +173,13 @@ refused 2 "'kld.men<=1' names no metric" --nodes 2 validate \
     --gate 'kld.men<=1' "$fable" gone.lmq
 refused 2 "goes with --baseline" --nodes 2 validate \
     --gate 'kld.mean<=baseline' "$fable" gone.lmq
+# What no merged report can have.
+refused 2 "'floor.kld<=1' goes with --floor" --nodes 2 validate \
+    --gate 'floor.kld<=1' "$fable" gone.lmq
+refused 2 "'attribution.kld<=1' goes with --attribute" --nodes 2 validate \
+    --gate 'kld.mean<=1' --gate ' attribution.kld<=1' "$fable" gone.lmq
+refused 2 "'task.flips.p<=1' goes with --task" --nodes 2 validate \
+    --gate 'task.flips.p<=1' "$fable" gone.lmq
 refused 1 "nowhere.txt: cannot open" --nodes 2 plan --target-bits 6 \
     --text nowhere.txt "$fable"
 refused 1 "nowhere.txt: cannot open" --nodes 2 convert \
