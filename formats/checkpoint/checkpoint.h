@@ -154,6 +154,8 @@ struct lmq_source {
     bool has_bias[LMQ_ROLE_COUNT];        /* whether they have one by that */
     bool says_bias[LMQ_ROLE_COUNT];       /* and the key is there; else it is
                                              what the class has without it */
+    uint32_t n_ends_left;   /* tokens that end a text, behind those that a
+                               description has room for */
     uint32_t n_idle_positions; /* rows of the table before position 0 */
     uint32_t n_further_layers; /* behind the model's own: they predict more
                                   tokens, and are left out */

@@ -385,19 +385,22 @@ read_ids(struct lmq_hf_config *config, const json_t *json)
     const json_t *bos = json_object_get(json, "bos_token_id");
     const json_t *eos = json_object_get(json, ends);
     struct lmq_hparams *h = config->hparams;
+    uint32_t *n_left = &config->source->n_ends_left;
     int32_t begin = read_id(config, bos, "bos_token_id");
     int32_t end = json_is_array(eos) ? -1 : read_id(config, eos, ends);
 
     if (begin >= 0)
         h->bos = begin;
     if (end >= 0 || json_array_size(eos) > 0)
-        h->n_eos = 0;
+        h->n_eos = *n_left = 0;
     if (end >= 0)
         h->eos[h->n_eos++] = end;
     for (size_t i = 0; i < json_array_size(eos); i++) {
         end = read_id(config, json_array_get(eos, i), ends);
         if (end >= 0 && h->n_eos < LMQ_MAX_EOS)
             h->eos[h->n_eos++] = end;
+        else if (end >= 0)
+            ++*n_left;
     }
 }
 

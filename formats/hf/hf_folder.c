@@ -133,6 +133,13 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
     free(text);
     if (status != LMQ_OK)
         lmq_error_in(err, path);
+    else if (checkpoint->source.n_ends_left > 0)
+        lmq_checkpoint_note(checkpoint,
+                            "'eos_token_id' has %u tokens: the first %d are "
+                            "kept, the others end a text only if files of the "
+                            "tokenizer name them",
+                            LMQ_MAX_EOS + checkpoint->source.n_ends_left,
+                            LMQ_MAX_EOS);
     return status;
 }
 

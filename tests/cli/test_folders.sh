@@ -161,6 +161,19 @@ expect 0 "$lmquant" convert unsaid unsaid.lmq
 noted "cannot be run: a model of this kind without 'rope_theta'"
 expect 0 "$lmquant" convert -f --rope-theta 10000 unsaid unsaid.lmq
 grep -q "cannot be run" stderr && fail "--rope-theta says nothing"
+# More ends than there is room for.
+copy_model many
+sed 's/"eos_token_id": *[0-9]*/"eos_token_id": [1,2,3,4,5,6,7,8,9,10]/' \
+    model/config.json > many/config.json
+expect 0 "$lmquant" convert many many.lmq
+noted "'eos_token_id' has 10 tokens: the first 8 are kept"
+ids=$(seq -s , 1 65)
+echo "{\"eos_token_id\": [${ids%,65}]}" > many/generation_config.json
+expect 0 "$lmquant" convert -f many many.lmq
+grep -q "cannot be read" stderr && fail "64 ends are too many: $(cat stderr)"
+echo "{\"eos_token_id\": [$ids]}" > many/generation_config.json
+expect 0 "$lmquant" convert -f many many.lmq
+noted "(.eos_token_id. has more than 64 tokens)"
 mkdir bare
 cp model/config.json model/model.safetensors bare
 expect 0 "$lmquant" convert bare bare.lmq

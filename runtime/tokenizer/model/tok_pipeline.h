@@ -21,7 +21,7 @@
 #include "runtime/tokenizer/text/tok_split.h"
 
 #define LMQ_TOKENIZER_MAX_STEPS 64
-#define LMQ_TOKENIZER_MAX_MARKS 16
+#define LMQ_TOKENIZER_MAX_MARKS 64
 
 /* U+2581, which SentencePiece writes for a space. */
 #define LMQ_SPACE_MARK "\xe2\x96\x81"

@@ -106,6 +106,10 @@ apply_numbers(struct lmq_tokenizer *t, const json_t *object,
                           "eos_token_id", &id, err);
         if (status == LMQ_OK)
             lmq_marks_add(eos, id);
+        if (status == LMQ_OK && !lmq_marks_have(eos, id))
+            status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                              "'eos_token_id' has more than %d tokens",
+                              LMQ_TOKENIZER_MAX_MARKS);
     }
     return status;
 }
