@@ -103,7 +103,9 @@ lmq_job_gather(struct lmq_job *job, const struct lmq_side *sides,
         .context = &gathering,
         .layer = layers == NULL ? NULL : observe_layer,
         .position = observe_position,
-        .progress = observe_progress};
+        .progress = observe_progress,
+        /* Else nobody looks at them. */
+        .wants_whole_windows = layers != NULL && job->options->n_parts == 0};
     const struct lmq_lockstep lockstep = {
         .models = job->models,
         .n_models = job->n_candidates + 1,

@@ -12,6 +12,8 @@
 
 #include "tests/build/suite.h"
 #include "tests/validate/validate_fable.h"
+#include "validate/job.h"
+#include "validate/lockstep/lockstep.h"
 
 #define MODELS 3
 
@@ -402,6 +404,59 @@ START_TEST(an_interruption_leaves_the_same_part_of_all)
 }
 END_TEST
 
+static enum lmq_status
+count_position(void *context, size_t side, const struct lmq_window *window,
+               size_t token, const struct lmq_position_drift *drift,
+               struct lmq_error *err)
+{
+    (void)side, (void)window, (void)token, (void)drift, (void)err;
+    ++*(size_t *)context;
+    return LMQ_OK;
+}
+
+/* At once, but not before there are logits. */
+static enum lmq_status
+stop_in_head(void *context, double done, double total, struct lmq_error *err)
+{
+    (void)done, (void)total, (void)err;
+    return *(size_t *)context > 0 ? LMQ_ERR_CANCELLED : LMQ_OK;
+}
+
+START_TEST(only_who_wants_whole_windows_waits_for_their_end)
+{
+    int32_t tokens[200] = {1};
+    struct lmq_window window = {.n = 200, .scored = 1};
+    const struct lmq_corpus corpus = {
+        .tokens = tokens, .n_tokens = 200, .windows = &window, .n_windows = 1};
+    const struct lmq_side sides[] = {lmq_side_reference(),
+                                     lmq_side_reference()};
+    struct lmq_checkpoint *checkpoint = open_checkpoint(fable(""));
+    struct lmq_model *model;
+
+    ck_assert_int_eq(lmq_model_open_lazily(checkpoint, &model, NULL), LMQ_OK);
+    for (int whole = 0; whole < 2; whole++) {
+        const struct lmq_lockstep lockstep = {.models = &model,
+                                              .n_models = 1,
+                                              .sides = sides,
+                                              .n_sides = 2,
+                                              .corpus = &corpus,
+                                              .n_windows = 1,
+                                              .memory = (size_t)1 << 28,
+                                              .threads = 1};
+        size_t n = 0;
+        const struct lmq_observer observer = {.context = &n,
+                                              .position = count_position,
+                                              .progress = stop_in_head,
+                                              .wants_whole_windows = whole};
+        ck_assert_int_eq(lmq_lockstep_run(&lockstep, &observer, NULL),
+                         LMQ_ERR_CANCELLED);
+        ck_assert_uint_eq(n, whole ? 199 : LMQ_HEAD_ROWS);
+    }
+    lmq_model_close(model);
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -416,6 +471,7 @@ main(void)
         the_page_has_all_of_them,
         what_does_not_fit_says_what_would,
         an_interruption_leaves_the_same_part_of_all,
+        only_who_wants_whole_windows_waits_for_their_end,
     };
 
     return RUN_SUITE("several", tests);

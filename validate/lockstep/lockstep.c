@@ -533,21 +533,24 @@ compare_logits(struct run *run, const struct lmq_window *window, size_t slot,
     return status;
 }
 
-/* Whoever stops it within a window has to wait for its end: what has been
- * observed is whole windows. */
+/* Where what was observed counts, who stops it has to wait for the end of the
+ * window. */
 static enum lmq_status
 compare_positions_of(struct run *run, const struct lmq_window *window,
                      size_t slot, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK, stopped = LMQ_OK;
+    bool goes_on = true;
 
-    for (size_t at = window->scored - 1;
-         at + 1 < window->n && status == LMQ_OK; at += LMQ_HEAD_ROWS) {
+    for (size_t at = window->scored - 1; at + 1 < window->n && goes_on;
+         at += LMQ_HEAD_ROWS) {
         size_t rows = lmq_size_min(LMQ_HEAD_ROWS, window->n - 1 - at);
         status = compare_logits(run, window, slot, at, rows, err);
         if (status == LMQ_OK && stopped == LMQ_OK)
             stopped = report(run, rows * run->in->n_sides,
                              window->n - window->scored, err);
+        goes_on = status == LMQ_OK && (stopped == LMQ_OK ||
+                                       run->observer->wants_whole_windows);
     }
     return status == LMQ_OK ? stopped : status;
 }

@@ -37,9 +37,11 @@ struct lmq_observer {
                                 const struct lmq_position_drift *drift,
                                 struct lmq_error *err);
     /* Every few hundred positions of a layer, or some of the head; other than
-     * LMQ_OK stops, within the head at the end of the window. */
+     * LMQ_OK stops. */
     enum lmq_status (*progress)(void *context, double done, double total,
                                 struct lmq_error *err);
+    bool wants_whole_windows; /* also of what was stopped: within the head it
+                                 goes on to the end of the window */
     const struct lmq_owner *owner; /* or NULL */
 };
 
