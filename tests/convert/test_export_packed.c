@@ -419,6 +419,51 @@ assert_no_words(const struct lmq_export_options *options, const char *text)
     lmq_checkpoint_close(own);
 }
 
+static bool
+is_ignored(const json_t *ignore, const char *module)
+{
+    for (size_t i = 0; i < json_array_size(ignore); i++)
+        if (strcmp(json_string_value(json_array_get(ignore, i)), module) == 0)
+            return true;
+    return false;
+}
+
+/* No linear module: its rows are looked up. */
+static bool
+is_table(const char *module)
+{
+    return strstr(module, "embed") != NULL || strstr(module, "wte") != NULL ||
+           strstr(module, "wpe") != NULL;
+}
+
+/* A reader makes packed modules of all linear ones that are not named. */
+static void
+assert_plain_matrices_are_named(const char *folder)
+{
+    char path[512];
+    const char *key;
+    json_t *entry;
+
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    json_t *config = load_config(path);
+    const json_t *ignore = json_object_get(
+        json_object_get(config, "quantization_config"), "ignore");
+    snprintf(path, sizeof(path), "%s/model.safetensors", folder);
+    struct file file = open_file(path);
+    json_object_foreach(file.header, key, entry) {
+        char module[256];
+        int n = (int)strlen(key) - (int)strlen(".weight");
+        if (json_array_size(json_object_get(entry, "shape")) != 2 || n <= 0 ||
+            strcmp(key + n, ".weight") != 0)
+            continue;
+        snprintf(module, sizeof(module), "%.*s", n, key);
+        ck_assert_msg(is_ignored(ignore, module) || is_table(module),
+                      "%s is plain, and not named", module);
+    }
+    close_file(&file);
+    json_decref(config);
+}
+
 /* Widths that no group of 64 fills, experts, biases, norms of all kinds. */
 START_TEST(every_family_keeps_its_int8_values)
 {
@@ -444,6 +489,8 @@ START_TEST(every_family_keeps_its_int8_values)
             lmq_report_free(
                 export_to(in_folder("model.lmq"), in_folder("out"), &to));
             assert_equal_weights(in_folder("model.lmq"), in_folder("out"));
+            if (strcmp(schemes[i].to, "compressed-tensors") == 0)
+                assert_plain_matrices_are_named(in_folder("out"));
         } else {
             assert_no_words(&to, "is not written in Hugging Face's words");
         }

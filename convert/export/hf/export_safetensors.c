@@ -66,6 +66,18 @@ append_module(char *name, json_t **modules)
     lmq_append(modules, json_string(name));
 }
 
+/* Whether it is the matrix of a module that could be packed. What weighs a
+ * shared expert has one row there, and so is a vector here. */
+static bool
+is_linear(const struct lmq_tensor *tensor)
+{
+    const struct lmq_place *place = &tensor->place;
+
+    return place->part == LMQ_PART_WEIGHT &&
+           (tensor->n_dims == 2 || place->role == LMQ_ROLE_SHARED_SWITCH) &&
+           place->role != LMQ_ROLE_EMBEDDING;
+}
+
 /* Modules whose matrices stay floats are named. */
 static enum lmq_status
 configure_packing(struct lmq_hf_export *export, struct lmq_error *err)
@@ -77,9 +89,7 @@ configure_packing(struct lmq_hf_export *export, struct lmq_error *err)
 
     for (size_t i = 0; i < export->checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &export->checkpoint->tensors[i];
-        if (export->items[i].n_entries == 0 || tensor->n_dims != 2 ||
-            tensor->place.part != LMQ_PART_WEIGHT ||
-            tensor->place.role == LMQ_ROLE_EMBEDDING ||
+        if (export->items[i].n_entries == 0 || !is_linear(tensor) ||
             lmq_packed_takes(&export->packed, tensor))
             continue;
         lmq_hf_words_name(&export->words, export->checkpoint, tensor, name,
