@@ -16,7 +16,6 @@
 #include "base/text/c_locale.h"
 #include "base/text/utf8.h"
 
-
 /* The raw text may be longer than the message: a tensor's name alone may be.
  * Every byte of it may become four. */
 #define RAW_MAX 2048
@@ -173,6 +172,10 @@ lmq_hint(struct lmq_error *err, const char *format, ...)
 void
 lmq_error_in(struct lmq_error *err, const char *path)
 {
-    if (err != NULL && err->path[0] == '\0')
-        lmq_printable(err->path, sizeof(err->path), path);
+    char plain[4 * RAW_MAX];
+
+    if (err == NULL || err->path[0] != '\0')
+        return;
+    lmq_printable(plain, sizeof(plain), path);
+    shorten(err->path, sizeof(err->path), plain);
 }

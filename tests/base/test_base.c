@@ -324,6 +324,13 @@ START_TEST(an_error_says_what_and_where_once)
     lmq_error_in(&err, "first");
     lmq_error_in(&err, "second");
     ck_assert_str_eq(err.path, "first");
+    char deep[400];
+    memset(deep, 'd', sizeof(deep));
+    strcpy(deep + sizeof(deep) - 6, "/name");
+    lmq_fail(&err, LMQ_ERR_FORMAT, 42, "x");
+    lmq_error_in(&err, deep);
+    ck_assert_ptr_nonnull(strstr(err.path, "d...d"));
+    ck_assert_ptr_nonnull(strstr(err.path, "d/name"));
     lmq_hint(&err, "try %d", 1);
     ck_assert_str_eq(err.hint, "try 1");
     errno = ENOSPC;
