@@ -88,23 +88,25 @@ describe_kv(const struct lmq_drift *drifts)
     return list;
 }
 
-static int
-compare_shares(const void *a, const void *b)
+static double
+share_of(const json_t *row)
 {
-    double x = json_number_value(
-        json_object_get(*(json_t *const *)a, "share"));
-    double y = json_number_value(
-        json_object_get(*(json_t *const *)b, "share"));
-
-    return (x < y) - (x > y);
+    return json_number_value(json_object_get(row, "share"));
 }
 
+/* The largest first; equal ones stay as they are, which qsort() may not do. */
 static json_t *
 sorted_shares(json_t **shares, size_t n)
 {
     json_t *list = json_array();
 
-    qsort(shares, n, sizeof(*shares), compare_shares);
+    for (size_t i = 1; i < n; i++) {
+        json_t *row = shares[i];
+        size_t at = i;
+        for (; at > 0 && share_of(shares[at - 1]) < share_of(row); at--)
+            shares[at] = shares[at - 1];
+        shares[at] = row;
+    }
     for (size_t i = 0; i < n; i++)
         lmq_append(&list, shares[i]);
     return list;
