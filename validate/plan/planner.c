@@ -16,6 +16,7 @@
 #include "base/progress.h"
 #include "base/report.h"
 #include "base/size.h"
+#include "base/text/c_locale.h"
 #include "validate/parts/part_set.h"
 #include "validate/plan/planner.h"
 
@@ -245,6 +246,7 @@ recipe_text(const struct lmq_planner *planner)
 {
     const struct lmq_choice *choice = &planner->choice;
     char remarks[512];
+    locale_t former = lmq_c_locale_enter();
 
     snprintf(remarks, sizeof(remarks),
              "# Made by lmquant plan. A container of %" PRIu64
@@ -254,6 +256,7 @@ recipe_text(const struct lmq_planner *planner)
              choice->file, choice->measured, planner->job.corpus.n_scored,
              fmax(choice->measured - choice->error, 0),
              choice->measured + choice->error);
+    lmq_c_locale_leave(former);
     return lmq_offers_recipe(&planner->offers, &planner->units, choice->chosen,
                              remarks);
 }
