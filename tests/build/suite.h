@@ -36,6 +36,13 @@ int run_suite_over(const char *name, const TTest *const *tests, size_t n,
             ck_abort_msg(__VA_ARGS__);                                        \
     } while (0)
 
+/* fmax() without what makes gcc 12 for ARM fail in loops, at -O3. */
+static inline double
+larger(double a, double b)
+{
+    return b > a ? b : a;
+}
+
 /* For struct lmq_progress: says stop at the call with the number that `left`,
  * an int, has; 0: never. */
 int stop_when_due(void *left, const char *stage, uint64_t done,

@@ -99,7 +99,7 @@ largest_difference(const char *path_a, const char *path_b, size_t context)
 
     ck_assert_uint_eq(n_a, n_b);
     for (size_t i = 0; i < n_a; i++)
-        most = fmax(most, fabs((double)a[i] - (double)b[i]));
+        most = larger(most, fabs((double)a[i] - (double)b[i]));
     free(a);
     free(b);
     return most;

@@ -66,7 +66,7 @@ reference_scale(const float *x, size_t n, const struct lmq_quant *quant)
     double max = 0, least = 0;
 
     for (size_t i = 0; i < n; i++) {
-        max = fmax(max, fabs((double)x[i]));
+        max = larger(max, fabs((double)x[i]));
         least = fmin(least, (double)x[i]);
     }
     double scale = (double)(float)(max / 127);
@@ -129,11 +129,11 @@ assert_lawful(const struct lmq_quant *quant, const float *x, size_t n,
             double err = fabs((double)x[i] - q * scale);
             group_err += err * err;
             sum_sq += (double)x[i] * (double)x[i];
-            max_abs = fmax(max_abs, fabs((double)x[i]));
-            max_err = fmax(max_err, err);
+            max_abs = larger(max_abs, fabs((double)x[i]));
+            max_err = larger(max_err, err);
         }
         err_sq += group_err;
-        worst = fmax(worst, group_err);
+        worst = larger(worst, group_err);
     }
     /* Sums of float32; and q * scale is rounded to 2^-24 of itself before it
      * is subtracted, which moves an error e of x by as much as 2^-24 x, and

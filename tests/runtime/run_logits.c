@@ -47,7 +47,7 @@ log_sum_exp(const float *logits, size_t n)
     double top = (double)logits[0], sum = 0;
 
     for (size_t i = 1; i < n; i++)
-        top = fmax(top, (double)logits[i]);
+        top = larger(top, (double)logits[i]);
     for (size_t i = 0; i < n; i++)
         sum += exp((double)logits[i] - top);
     return top + log(sum);

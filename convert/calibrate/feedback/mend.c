@@ -189,8 +189,10 @@ limit(const float *x, size_t n, size_t r, double *offsets)
     double most = 0;
     bool is_fine = true;
 
-    for (size_t k = 0; k < n; k++)
-        most = fmax(most, fabs((double)x[k]));
+    for (size_t k = 0; k < n; k++) {
+        double size = fabs((double)x[k]);
+        most = size > most ? size : most; /* fmax(): gcc 12 for ARM fails */
+    }
     for (size_t k = 0; k < n; k++)
         is_fine = is_fine && fabs(offsets[k * ROWS + r]) <= most;
     for (size_t k = 0; k < n && !is_fine; k++)
