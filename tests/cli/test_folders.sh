@@ -161,6 +161,14 @@ expect 0 "$lmquant" convert unsaid unsaid.lmq
 noted "cannot be run: a model of this kind without 'rope_theta'"
 expect 0 "$lmquant" convert -f --rope-theta 10000 unsaid unsaid.lmq
 grep -q "cannot be run" stderr && fail "--rope-theta says nothing"
+copy_model exaone
+sed 's/LlamaForCausalLM/ExaoneForCausalLM/; s/"rms_norm_eps": *[0-9.e-]*, *//
+    s/"hidden_act"/"activation_function"/' model/config.json \
+    > exaone/config.json
+expect 0 "$lmquant" convert exaone exaone.lmq
+noted "cannot be run: a model of this kind without 'layer_norm_epsilon'"
+expect 0 "$lmquant" convert -f --norm-eps 1e-5 exaone exaone.lmq
+grep -q "cannot be run" stderr && fail "--norm-eps says nothing"
 # More ends than there is room for.
 copy_model many
 sed 's/"eos_token_id": *[0-9]*/"eos_token_id": [1,2,3,4,5,6,7,8,9,10]/' \

@@ -252,7 +252,8 @@ cp part-1.json part.html
 expect 2 "$lmquant" merge -f -o part.html part.html part-2.json part-3.json
 cmp -s part.html part-1.json || fail "a page replaces a part"
 refused 2 "wants standard output for itself" merge -o - --json part-1.json
-refused 2 "names no metric" merge --gate 'kdl.mean<=1' part-*.json
+# Before any part is read.
+refused 2 "names no metric" merge --gate 'kdl.mean<=1' nowhere.json
 refused 2 "goes with --baseline" merge --gate 'kld.mean<=baseline' part-1.json
 refused 2 "expected: PART.json" merge
 finish

@@ -161,6 +161,7 @@ static const struct part right[] = {
     {"a.shape", "F32", "[2]", 0, 2}, /* 24 and 20 */
     {"a.packing", "U8", "[7]", 0, 7},
     {"a.quant_zero", "U8", "[1]", 0, 1},
+    {"a.quant_scale", "U8", "[1]", 0, 1},
 };
 
 static const struct {
@@ -188,6 +189,8 @@ static const struct {
     {{"a.packing", NULL, NULL, 0, 0}, LMQ_OK,
      "HQQ (codes that are not packed)"},
     {{"a.quant_zero", "U8", "[1]", 1, 1}, LMQ_OK,
+     "HQQ (scales or zeros that are packed too)"},
+    {{"a.quant_scale", "U8", "[1]", 1, 1}, LMQ_OK,
      "HQQ (scales or zeros that are packed too)"},
 };
 

@@ -143,6 +143,9 @@ START_TEST(parts_of_wrong_shapes_are_refused)
     } cases[] = {
         {affine, {NULL, NULL, NULL, 0}, QUANTIZATION("\"bits\": 7"),
          LMQ_ERR_FORMAT, "not 7 bits"},
+        {affine, {"a.weight", "U32", "[4,14]", 224}, /* as many as 7 take */
+         QUANTIZATION("\"bits\": 7, \"group_size\": 32"), LMQ_ERR_FORMAT,
+         "not 7 bits"},
         {affine, {"a.global_scale", "F32", "[1]", 4},
          QUANTIZATION("\"group_size\": 64, \"bits\": 4"), LMQ_ERR_FORMAT,
          "expected nvfp4"},
