@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/sha256.h"
 #include "tests/build/suite.h"
 #include "tests/convert/learners.h"
@@ -201,13 +202,14 @@ END_TEST
  * the rules of a recipe go with it. */
 START_TEST(options_and_facts_go_with_it)
 {
-    const char *text = fable("held-out-b.txt");
+    const char *texts[] = {fable("held-out-b.txt"), fable("held-out-a.txt")};
     static const char *const rules[] = {"ffn_down=q8,method=absmax",
                                         "attn_q=q4,method=search",
                                         "attn_k=bf16"};
-    struct lmq_convert_options options = by_text(&text);
+    struct lmq_convert_options options = by_text(texts);
     double most;
 
+    options.n_calibration = 2;
     options.calibration_tokens = 500;
     options.rules = rules;
     options.n_rules = 3;
@@ -224,6 +226,18 @@ START_TEST(options_and_facts_go_with_it)
     ck_assert(lmq_report_number(report, "calibration.mend") == 0.25);
     ck_assert(lmq_report_number(report, "calibration.tokens") <= 500);
     ck_assert_uint_gt(lmq_report_length(lmq_report_at(report, "files")), 1);
+    for (int i = 0; i < 2; i++) {
+        size_t n;
+        unsigned char *bytes = read_file(texts[i], &n);
+        char crc[16];
+        const struct lmq_report *told = lmq_report_item(
+            lmq_report_at(report, "calibration.texts"), (size_t)i);
+        snprintf(crc, sizeof(crc), "%08x",
+                 (unsigned)lmq_crc32(0, bytes, n));
+        ck_assert_str_eq(lmq_report_string(told, "crc32"), crc);
+        ck_assert(lmq_report_number(told, "size") == (double)n);
+        free(bytes);
+    }
     lmq_report_free(report);
 }
 END_TEST
@@ -358,6 +372,40 @@ START_TEST(what_overflows_is_no_teacher)
 }
 END_TEST
 
+/* Wherever in the text it comes, though integers have none of it. */
+START_TEST(what_is_infinite_is_no_teacher)
+{
+    const char *text = fable("held-out-b.txt");
+    struct lmq_convert_options options = by_text(&text);
+    size_t n, n_config;
+    unsigned char *bytes = read_file(fable(model), &n);
+    unsigned char *config = read_file(fable("config.json"), &n_config);
+    struct lmq_checkpoint *checkpoint = open_checkpoint(fable(model));
+    const struct lmq_tensor *rows =
+        lmq_checkpoint_find_name(checkpoint, "token_embd.weight");
+    struct lmq_error err = {0};
+    struct lmq_report *report;
+
+    /* All but that of the token that texts begin with. */
+    ck_assert_int_eq(rows->dtype, LMQ_DTYPE_F32);
+    for (size_t i = 2; i < rows->n_rows; i++)
+        lmq_store_f32le(bytes + rows->offset + 4 * i * rows->n_cols,
+                        INFINITY);
+    lmq_checkpoint_close(checkpoint);
+    write_file(in_folder("model.safetensors"), bytes, n);
+    write_file(in_folder("config.json"), config, n_config);
+    options.on_nonfinite = "zero";
+    ck_assert_int_eq(try_convert(in_folder("model.safetensors"),
+                                 fable("tokenizer.json"), in_folder("no.lmq"),
+                                 &options, &report, &err),
+                     LMQ_ERR_NONFINITE);
+    ck_assert_msg(strstr(err.message, "first in the embedding") != NULL, "%s",
+                  err.message);
+    free(bytes);
+    free(config);
+}
+END_TEST
+
 /* ---- Families ---- */
 
 /* The second time stopped here and there. */
@@ -478,6 +526,7 @@ main(int argc, char **argv)
         text_needs_a_tokenizer,
         short_text_teaches_little,
         what_overflows_is_no_teacher,
+        what_is_infinite_is_no_teacher,
         experts_that_see_little_are_searched_for,
         forced_tokenizers_are_watched,
     };

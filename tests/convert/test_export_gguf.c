@@ -559,6 +559,7 @@ START_TEST(types_can_be_asked_for)
                                                    .replaces = 1};
         report = export_gguf(fable(), in_folder("a.gguf"), &options);
         ck_assert_str_eq(lmq_report_string(report, "type"), types[i].name);
+        ck_assert_str_eq(lmq_report_string(report, "files.0.name"), "a.gguf");
         ck_assert(lmq_report_number(report, "is_lossless") ==
                   (types[i].is_lossless ? 1 : 0));
         lmq_report_free(report);
@@ -567,6 +568,9 @@ START_TEST(types_can_be_asked_for)
         ck_assert(lmq_checkpoint_find(checkpoint, LMQ_ROLE_ATTN_Q,
                                       LMQ_PART_WEIGHT, 0)
                       ->bits_per_element == types[i].bits);
+        ck_assert(lmq_checkpoint_find(checkpoint, LMQ_ROLE_ATTN_NORM,
+                                      LMQ_PART_WEIGHT, 0)
+                      ->dtype == LMQ_DTYPE_F32);
         lmq_checkpoint_close(checkpoint);
     }
     ck_assert_int_eq(
