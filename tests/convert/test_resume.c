@@ -85,7 +85,8 @@ START_TEST(what_is_stopped_anywhere_is_gone_on_with)
         if (options[i].has_digests && lmq_sha256_need(&err) != LMQ_OK)
             continue;
         begin(&options[i]);
-        ck_assert_int_eq(resume("is.lmq", options[i], 0, &err), LMQ_OK);
+        /* Nothing is done again, so it ends before the third call. */
+        ck_assert_int_eq(resume("is.lmq", options[i], 3, &err), LMQ_OK);
         assert_same("one.lmq", "is.lmq");
         ck_assert_int_ne(access(in_folder("is.lmq.part"), F_OK), 0);
         ck_assert_int_ne(access(in_folder("is.lmq.journal"), F_OK), 0);
