@@ -150,10 +150,49 @@ describe_calibration(const struct lmq_plan *plan, bool is_dry)
     return json;
 }
 
+/* In integers with scales, or in 8-bit floats. */
+static bool
+is_quantized(const struct lmq_tensor *tensor)
+{
+    return tensor->blocks != NULL || tensor->packing != NULL ||
+           (tensor->encoding != NULL && tensor->encoding[0] == 'q') ||
+           tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
+           tensor->dtype == LMQ_DTYPE_F8_E5M2;
+}
+
+/* Behind the work, which finds integers that cannot be taken. The tensors of
+ * the checkpoint are the first of the plan. */
+static void
+note_quantized(struct lmq_plan *plan)
+{
+    size_t n = 0, n_taken = 0, n_matrices = 0;
+
+    for (size_t i = 0; i < plan->checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = plan->sources[i];
+        if (tensor->n_dims < 2 || !lmq_dtype_is_float(tensor->dtype))
+            continue;
+        n_matrices++;
+        if (plan->takes[i])
+            n_taken++;
+        else
+            n += is_quantized(tensor);
+    }
+    if (n_taken > 0)
+        lmq_notes_add(&plan->notes,
+                      "%zu of %zu matrices have such groups already: their "
+                      "integers and scales stay as they are",
+                      n_taken, n_matrices);
+    if (n > 0)
+        lmq_notes_add(&plan->notes,
+                      "%zu of %zu matrices are quantized already: "
+                      "converting them again adds error to error",
+                      n, n_matrices);
+}
+
 static json_t *
 make_report(const struct lmq_writing *writing, bool has_results)
 {
-    const struct lmq_plan *plan = writing->plan;
+    struct lmq_plan *plan = writing->plan;
     const struct lmq_checkpoint *checkpoint = plan->checkpoint;
     const struct lmq_convert_settings *settings = &plan->settings;
     struct totals totals = {0};
@@ -197,6 +236,7 @@ make_report(const struct lmq_writing *writing, bool has_results)
             describe_totals(plan, &totals, has_results, writing->n_zeroed));
     lmq_put(&report, "files", lmq_writing_files(plan, writing->files));
     lmq_put(&report, "tensors", tensors);
+    note_quantized(plan);
     lmq_put(&report, "notes", lmq_describe_notes(checkpoint, &plan->notes));
     return report;
 }
@@ -210,44 +250,6 @@ describe_results(const struct lmq_writing *writing)
 }
 
 /* ---- Doing it ---- */
-
-/* In integers with scales, or in 8-bit floats. */
-static bool
-is_quantized(const struct lmq_tensor *tensor)
-{
-    return tensor->blocks != NULL || tensor->packing != NULL ||
-           (tensor->encoding != NULL && tensor->encoding[0] == 'q') ||
-           tensor->dtype == LMQ_DTYPE_F8_E4M3 ||
-           tensor->dtype == LMQ_DTYPE_F8_E5M2;
-}
-
-/* The tensors of the checkpoint are the first of the plan. */
-static void
-note_quantized(struct lmq_plan *plan)
-{
-    size_t n = 0, n_taken = 0, n_matrices = 0;
-
-    for (size_t i = 0; i < plan->checkpoint->n_tensors; i++) {
-        const struct lmq_tensor *tensor = plan->sources[i];
-        if (tensor->n_dims < 2 || !lmq_dtype_is_float(tensor->dtype))
-            continue;
-        n_matrices++;
-        if (plan->takes[i])
-            n_taken++;
-        else
-            n += is_quantized(tensor);
-    }
-    if (n_taken > 0)
-        lmq_notes_add(&plan->notes,
-                      "%zu of %zu matrices have such groups already: their "
-                      "integers and scales stay as they are",
-                      n_taken, n_matrices);
-    if (n > 0)
-        lmq_notes_add(&plan->notes,
-                      "%zu of %zu matrices are quantized already: "
-                      "converting them again adds error to error",
-                      n, n_matrices);
-}
 
 /* Fewer bytes of padding than this are nobody's business. */
 #define PADDING_MIN 65536
@@ -454,10 +456,8 @@ make_plan(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = options->seals ? recall_calibration(plan, calibration, err)
                                 : open_calibrator(plan, options, progress, err);
-    if (status == LMQ_OK) {
-        note_quantized(plan);
+    if (status == LMQ_OK)
         status = lmq_plan_lay_out(plan, err);
-    }
     if (status == LMQ_OK && plan->calibrator != NULL)
         status = lmq_calibrator_meet(plan, err);
     if (status == LMQ_OK)

@@ -356,6 +356,11 @@ assert_again(const struct lmq_report *report)
     ck_assert(lmq_report_number(report, "totals.as_stored") + 1 ==
               lmq_report_number(report, "totals.quantized"));
     ck_assert(has_note(report, "quantized again"));
+    char taken[64];
+    snprintf(taken, sizeof(taken), "%.0f of %.0f matrices have such groups",
+             lmq_report_number(report, "totals.as_stored"),
+             lmq_report_number(report, "totals.quantized"));
+    ck_assert(has_note(report, taken));
 }
 
 START_TEST(what_a_container_forbids_is_quantized_again)
