@@ -396,6 +396,8 @@ lmq_hqq_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
     for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++)
         if (lmq_packer_sibling(packer, tensor, ENDING, packed[i]) != NULL)
             lmq_packer_refuse(packer, "scales or zeros that are packed too");
+    if (lmq_packer_sibling(packer, tensor, ENDING, ".meta.scale2") != NULL)
+        lmq_packer_refuse(packer, "scales along both axes, as SINQ has them");
     if (packer->refused[0] != '\0')
         return LMQ_OK;
     enum lmq_status status = read_all(packer, tensor, &said, err);

@@ -74,6 +74,7 @@ static const struct scheme {
     {"aqlm", "AQLM", ".codebooks", NULL, false, NULL},
     {"vptq", "VPTQ", ".centroids", NULL, false, NULL},
     {"quanto", "Quanto", "._data", NULL, false, NULL},
+    {"torchao", "torchao", "_weight_qdata", NULL, false, NULL},
     {"bitnet", "BitNet", NULL, NULL, false, NULL},
     {"mxfp4", "MXFP4", "_blocks", lmq_mxfp4_join, false,
      "load it with transformers and Mxfp4Config(dequantize=True), "
@@ -188,6 +189,8 @@ scaled_integers(const struct lmq_packer *packer,
                 const struct lmq_tensor *tensor)
 {
     static const char ending[] = ".weight";
+    static const char *const scales[] = {".weight_scale", ".weight_scale_inv",
+                                         ".scale"};
 
     if (tensor->n_dims < 2 || lmq_dtype_is_float(tensor->dtype) ||
         !lmq_ends_with(tensor->stored_name, ending))
@@ -195,9 +198,10 @@ scaled_integers(const struct lmq_packer *packer,
     if (tensor->dtype == LMQ_DTYPE_U32 &&
         lmq_packer_sibling(packer, tensor, ending, ".scales") != NULL)
         return "MLX";
-    return lmq_packer_sibling(packer, tensor, ending, ".weight_scale") != NULL
-               ? "int8 or int4 with scales"
-               : NULL;
+    for (size_t i = 0; i < sizeof(scales) / sizeof(scales[0]); i++)
+        if (lmq_packer_sibling(packer, tensor, ending, scales[i]) != NULL)
+            return "integers or FP4 with scales";
+    return NULL;
 }
 
 /* *seen: by whom something is packed that cannot be read; NULL: nothing is. */

@@ -505,6 +505,22 @@ static const struct {
      "{" TENSOR("m.weight._data._data", "U8", "2,2", "0", "4") "," TENSOR(
          "m.weight._shift", "BF16", "2", "4", "8") "}",
      NULL},
+    {"torchao",
+     "{" TENSOR("m._weight_qdata", "F8_E4M3", "2,2", "0", "4") "," TENSOR(
+         "m._weight_scale", "F32", "1", "4", "8") "}",
+     CONFIG("\"quant_method\": \"torchao\"")},
+    {"HQQ (scales along both axes, as SINQ has them)",
+     "{" TENSOR("m.W_q", "U8", "4", "0", "4") "," TENSOR(
+         "m.meta.scale2", "F16", "2", "4", "8") "}",
+     NULL},
+    {"integers or FP4 with scales",
+     "{" TENSOR("m.weight", "I8", "2,3", "0", "6") "," TENSOR(
+         "m.scale", "F8_E8M0", "2", "6", "8") "}",
+     CONFIG("\"quant_method\": \"fp8\"")},
+    {"integers or FP4 with scales",
+     "{" TENSOR("m.weight", "I8", "2,2", "0", "4") "," TENSOR(
+         "m.weight_scale_inv", "F32", "1", "4", "8") "}",
+     NULL},
     {"NVFP4 (fused experts)",
      "{" TENSOR("m_weight_scale_2", "F32", "2", "0", "8") "}", NULL},
     {"AutoRound ('.hadamard_matrix' turns activations)",
