@@ -199,6 +199,8 @@ char *output_folder(const char *output);
 /* A text of the library with the options of the command line in place of
  * members of structures: "--scales" for ".scales" (show/flags.c). */
 void print_flags(FILE *to, const char *text);
+/* The file that it is about, which the library has not seen. */
+void name_file(struct lmq_error *err, const char *path);
 /* "lmquant: FILE: what is wrong", then the hint; returns the exit code. */
 int report_error(const struct lmq_error *err);
 /* "lmquant: ..." of a file that the library has not seen. */

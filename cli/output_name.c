@@ -43,7 +43,7 @@ check_output_name(const char *output, const char *written)
             !ends_with(output, endings[i].ending))
             continue;
         struct lmq_error err = {.status = LMQ_ERR_ARG};
-        snprintf(err.path, sizeof(err.path), "%s", output);
+        name_file(&err, output);
         snprintf(err.message, sizeof(err.message),
                  "the name says %s, but %s is written", endings[i].format,
                  written);

@@ -236,7 +236,8 @@ make_report(const struct lmq_writing *writing, bool has_results)
             describe_totals(plan, &totals, has_results, writing->n_zeroed));
     lmq_put(&report, "files", lmq_writing_files(plan, writing->files));
     lmq_put(&report, "tensors", tensors);
-    note_quantized(plan);
+    if (writing->part == 0) /* of the others' it is not known yet */
+        note_quantized(plan);
     lmq_put(&report, "notes", lmq_describe_notes(checkpoint, &plan->notes));
     return report;
 }

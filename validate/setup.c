@@ -65,7 +65,7 @@ static enum lmq_status
 parse_options(struct lmq_job *job, struct lmq_error *err)
 {
     const struct lmq_validate_options *o = job->options;
-    int is_second_half = false, of_tensors = false;
+    int is_second_half = false, of_tensors = false, ignored = 0;
     enum lmq_status status = o->n_parts > 0 || o->part > 0
                                  ? lmq_part_check_options(o, err)
                                  : LMQ_OK;
@@ -86,6 +86,12 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
                 job, o->gates[i] + strspn(o->gates[i], " \t"), err);
     }
     if (status == LMQ_OK)
+        status = lmq_names_parse(lmq_activations_names, "activations",
+                                 job->session.activations, &ignored, err);
+    for (size_t i = 0; i < o->n_emulations && status == LMQ_OK; i++)
+        status = lmq_names_parse(lmq_emulation_names, "emulations",
+                                 o->emulations[i], &ignored, err);
+    if (status == LMQ_OK)
         status = lmq_kv_parse(job->session.kv, &job->kv_type, err);
     if (status != LMQ_OK)
         return status;
@@ -104,25 +110,12 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
     return LMQ_OK;
 }
 
-enum lmq_status
-lmq_validate_check(const struct lmq_validate_options *given,
-                   struct lmq_error *err)
-{
-    struct lmq_validate_options own;
-    struct lmq_job job = {.options = &own};
-    enum lmq_status status =
-        LMQ_OPTIONS_TAKE(struct lmq_validate_options, &own, given, err);
-
-    if (status == LMQ_OK)
-        status = LMQ_OPTIONS_TAKE(struct lmq_session_options, &job.session,
-                                  own.session, err);
-    return status == LMQ_OK ? parse_options(&job, err) : status;
-}
-
 static enum lmq_status
 choose_window(struct lmq_job *job, struct lmq_error *err)
 {
-    size_t most = job->reference_file->hparams.context; /* 0: not known */
+    size_t most = job->reference_file == NULL /* 0: not known */
+                      ? 0
+                      : job->reference_file->hparams.context;
     size_t context = job->session.context != 0 ? job->session.context
                      : most == 0 || most > DEFAULT_CONTEXT ? DEFAULT_CONTEXT
                                                            : most;
@@ -144,6 +137,26 @@ choose_window(struct lmq_job *job, struct lmq_error *err)
     job->protocol.context = context;
     job->protocol.stride = stride;
     return LMQ_OK;
+}
+
+enum lmq_status
+lmq_validate_check(const struct lmq_validate_options *given,
+                   struct lmq_error *err)
+{
+    struct lmq_validate_options own;
+    struct lmq_job job = {.options = &own};
+    enum lmq_status status =
+        LMQ_OPTIONS_TAKE(struct lmq_validate_options, &own, given, err);
+
+    if (status == LMQ_OK)
+        status = LMQ_OPTIONS_TAKE(struct lmq_session_options, &job.session,
+                                  own.session, err);
+    if (status == LMQ_OK)
+        status = parse_options(&job, err);
+    /* The usual window is the model's. */
+    return status == LMQ_OK && job.session.context != 0
+               ? choose_window(&job, err)
+               : status;
 }
 
 /* A file that says nothing of its tensors' errors has none in the report. */

@@ -2,10 +2,11 @@
  * output.c - outputs that appear whole or not at all.
  *
  * An output is an unnamed file (O_TMPFILE) that gets its name at commit: even
- * a kill -9 leaves nothing behind. Where there are no unnamed files, or none
- * that can get a name, a temporary name in the same folder does. It is locked
- * while it is needed; so a later output in the folder knows which ones nobody
- * needs any more.
+ * a kill -9 leaves nothing behind, but an empty file in the moment in which it
+ * is tried whether a name can be given. Where there are no unnamed files, or
+ * none that can get a name, a temporary name in the same folder does. It is
+ * locked while it is needed; so a later output in the folder knows which ones
+ * nobody needs any more.
  */
 #include "config.h"
 

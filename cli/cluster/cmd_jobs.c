@@ -570,7 +570,7 @@ are_outputs_free(const struct arguments *arguments)
         struct lmq_error err = {.status = LMQ_ERR_IO,
                                 .message = "exists already",
                                 .hint = ".replaces replaces it"};
-        snprintf(err.path, sizeof(err.path), "%s", path);
+        name_file(&err, path);
         report_error(&err);
         return false;
     }

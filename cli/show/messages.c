@@ -67,6 +67,15 @@ escape_text(const char *text, int most)
 
 /* ---- Messages ---- */
 
+void
+name_file(struct lmq_error *err, const char *path)
+{
+    char *shown = escape_text(path, (int)sizeof(err->path) - 1);
+
+    snprintf(err->path, sizeof(err->path), "%s", shown == NULL ? "" : shown);
+    free(shown);
+}
+
 int
 report_error(const struct lmq_error *err)
 {

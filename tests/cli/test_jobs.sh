@@ -180,6 +180,11 @@ refused 2 "'attribution.kld<=1' goes with --attribute" --nodes 2 validate \
     --gate 'kld.mean<=1' --gate ' attribution.kld<=1' "$fable" gone.lmq
 refused 2 "'task.flips.p<=1' goes with --task" --nodes 2 validate \
     --gate 'task.flips.p<=1' "$fable" gone.lmq
+# What no part can do.
+refused 2 "a stride of 256 makes no sense" --nodes 2 validate -c 128 \
+    --stride 256 "$fable" gone.lmq
+refused 2 "second-half goes without --stride" --nodes 2 validate -c 128 \
+    --score second-half --stride 64 "$fable" gone.lmq
 refused 1 "nowhere.txt: cannot open" --nodes 2 plan --target-bits 6 \
     --text nowhere.txt "$fable"
 refused 1 "nowhere.txt: cannot open" --nodes 2 convert \

@@ -171,6 +171,8 @@ says "no/page.html: cannot write into no"
 
 expect 2 "$lmquant" convert model x.gguf
 says "x.gguf: the name says GGUF, but .lmq is written"
+expect 2 "$lmquant" convert -q model "$(printf 'x\033.gguf')"
+says 'x\x1b.gguf: the name says GGUF'
 expect 2 "$lmquant" convert model x.safetensors
 expect 2 "$lmquant" plan --text "$fable/held-out-a.txt" --target-bits 7 \
     -o x.html model

@@ -81,6 +81,17 @@ apply_names(struct lmq_tokenizer *t, const json_t *object,
 }
 
 static enum lmq_status
+add_end(struct lmq_marks *eos, int32_t id, struct lmq_error *err)
+{
+    lmq_marks_add(eos, id);
+    return lmq_marks_have(eos, id)
+               ? LMQ_OK
+               : lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                          "'eos_token_id' has more than %d tokens",
+                          LMQ_TOKENIZER_MAX_MARKS);
+}
+
+static enum lmq_status
 apply_numbers(struct lmq_tokenizer *t, const json_t *object,
               struct lmq_marks *eos, bool *has_bos, struct lmq_error *err)
 {
@@ -105,11 +116,7 @@ apply_numbers(struct lmq_tokenizer *t, const json_t *object,
                                               : ends,
                           "eos_token_id", &id, err);
         if (status == LMQ_OK)
-            lmq_marks_add(eos, id);
-        if (status == LMQ_OK && !lmq_marks_have(eos, id))
-            status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                              "'eos_token_id' has more than %d tokens",
-                              LMQ_TOKENIZER_MAX_MARKS);
+            status = add_end(eos, id, err);
     }
     return status;
 }
@@ -352,8 +359,8 @@ lmq_config_apply(struct lmq_tokenizer *t, const struct lmq_blob *blobs,
         }
     /* What the files beside it name comes before what the tokenizer itself
      * knew, and both end a text. */
-    for (size_t i = 0; i < t->eos.n; i++)
-        lmq_marks_add(&eos, t->eos.ids[i]);
+    for (size_t i = 0; i < t->eos.n && status == LMQ_OK; i++)
+        status = add_end(&eos, t->eos.ids[i], err);
     t->eos = eos;
     return status;
 }
