@@ -92,6 +92,9 @@ START_TEST(normalizers_leave_what_they_should)
         { "{\"type\":\"NFC\"}", "e\u0301\u0323", "21" },
         { "{\"type\":\"NFC\"}", "e\u0323\u0301", "21" },
         { "{\"type\":\"NFKD\"}", "\ufb01\u2460", "fi1" },
+        /* Behind a syllable, and before what else composes. */
+        { "{\"type\":\"NFC\"}", "\uac00\u11a7\u11a7e\u0323", "???2" },
+        { "{\"type\":\"NFKC\"}", "\u1100\u1161\u11a7\u11a8", "???" },
         { "{\"type\":\"Precompiled\",\"precompiled_charsmap\":null}", "a b",
           "a b" },
     };

@@ -88,6 +88,19 @@ sort_marks(struct codes *c)
     return 0;
 }
 
+/* utf8proc takes it for the lack of a final consonant, and drops it behind a
+ * syllable. Nothing is composed with it, so that no stretch goes across it. */
+#define NO_FINAL 0x11a7
+
+static size_t
+compose(utf8proc_int32_t *codes, size_t n)
+{
+    utf8proc_ssize_t n_composed = utf8proc_normalize_utf32(
+        codes, (utf8proc_ssize_t)n, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+
+    return n_composed >= 0 && (size_t)n_composed <= n ? (size_t)n_composed : n;
+}
+
 int
 lmq_form_apply(struct lmq_chars text, bool is_compatible, bool is_composed,
                struct lmq_buffer *out)
@@ -105,15 +118,13 @@ lmq_form_apply(struct lmq_chars text, bool is_compatible, bool is_composed,
     int failed = decompose(text, options, &c);
     if (failed == 0)
         failed = sort_marks(&c);
-    if (failed == 0 && is_composed) {
-        utf8proc_ssize_t n = utf8proc_normalize_utf32(
-            c.codes, (utf8proc_ssize_t)c.n,
-            UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-        if (n >= 0 && (size_t)n <= c.n)
-            c.n = (size_t)n;
+    for (size_t at = 0, end; at < c.n && failed == 0; at = end) {
+        for (end = at + 1; end < c.n && c.codes[end] != NO_FINAL;)
+            end++;
+        size_t stop = is_composed ? at + compose(c.codes + at, end - at) : end;
+        for (; at < stop && failed == 0; at++)
+            failed = lmq_buffer_append_char(out, (uint32_t)c.codes[at]);
     }
-    for (size_t i = 0; i < c.n && failed == 0; i++)
-        failed = lmq_buffer_append_char(out, (uint32_t)c.codes[i]);
     free(c.codes);
     free(c.sorted);
     return failed;
