@@ -20,8 +20,14 @@ append(const char *text, size_t n, struct lmq_buffer *buffer,
                         "the chat template has %zu bytes, expected at most "
                         "%zu",
                         n, LMQ_CHAT_TEMPLATE_MOST);
-    return lmq_buffer_append(buffer, text, n) == 0 ? LMQ_OK
-                                                   : lmq_fail_nomem(err);
+    for (size_t i = 0; i < n; i++) { /* Jinja ends every line with \n */
+        if (text[i] == '\r' && i + 1 < n && text[i + 1] == '\n')
+            i++;
+        if (lmq_buffer_append(buffer, text[i] == '\r' ? "\n" : &text[i], 1) !=
+            0)
+            return lmq_fail_nomem(err);
+    }
+    return LMQ_OK;
 }
 
 /* One template, or that which is called "default" among several. */

@@ -358,6 +358,12 @@ static const struct {
      "chatml",
      "<|im_start|>system\nYou are small.<|im_end|>\n<|im_start|>user\n"
      "a<|im_end|>\n<|im_start|>assistant\n"},
+    {"{% for m in messages %}\r\n{% if loop.first and messages[0]['role'] != "
+     "'system' %}{{ '<|im_start|>system\r\nYou\rare\r\n\r\nsmall.<|im_end|>"
+     "\r\n' }}{% endif %}{{'<|im_start|>' + m['role']}}{% endfor %}",
+     "chatml",
+     "<|im_start|>system\nYou\nare\n\nsmall.<|im_end|>\n<|im_start|>user\n"
+     "a<|im_end|>\n<|im_start|>assistant\n"},
     {"{{ bos_token }}{{'<|im_start|>system\\n' + text + '<|im_end|>'}}",
      "chatml",
      "<s><|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"},
