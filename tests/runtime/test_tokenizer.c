@@ -229,6 +229,26 @@ START_TEST(the_surface_of_the_unknown_token_keeps_its_spaces)
 }
 END_TEST
 
+START_TEST(a_byte_at_the_beginning_keeps_its_space)
+{
+    static const int32_t ids[] = { 3 + ' ', 263 };
+    struct lmq_tokenizer *both[] = {
+        open_buffer(default_spm_file()),
+        open_buffer(spm_file("", 0)), /* takes extra spaces away */
+    };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct lmq_buffer out = { 0 };
+        ck_assert_int_eq(lmq_tokenizer_decode(both[i], ids, 2, 0, &out, NULL),
+                         LMQ_OK);
+        ck_assert_uint_eq(out.n, 4);
+        ck_assert_mem_eq(out.bytes, "  ab", 4);
+        lmq_buffer_free(&out);
+        lmq_tokenizer_close(both[i]);
+    }
+}
+END_TEST
+
 START_TEST(unigram_takes_the_best_path)
 {
     /* "▁ab" (-2) against "▁" "ab" (-11); "abc" is "▁ab" "c". */
@@ -529,6 +549,7 @@ main(void)
         merges_of_characters_come_from_a_list,
         merges_of_characters_go_to_a_gguf,
         the_surface_of_the_unknown_token_keeps_its_spaces,
+        a_byte_at_the_beginning_keeps_its_space,
         unigram_takes_the_best_path,
         what_no_piece_spans_may_be_cut,
         plain_bytes_are_what_no_rule_touches,

@@ -21,15 +21,16 @@
 /* ---- What a piece stands for ---- */
 
 static int
-replace_in(const struct lmq_replacement *rule, struct lmq_chars text,
-           struct lmq_buffer *out)
+replace_in(const struct lmq_replacement *rule, bool is_first,
+           struct lmq_chars text, struct lmq_buffer *out)
 {
     const struct lmq_chars from = lmq_chars(rule->from.bytes, rule->from.n);
+    size_t n_to = is_first && rule->drops_first ? 0 : rule->to.n;
 
     for (const unsigned char *p; (p = lmq_chars_find(text, from)) != NULL;) {
         size_t before = (size_t)(p - text.p);
         if (lmq_buffer_append(out, text.p, before) != 0 ||
-            lmq_buffer_append(out, rule->to.bytes, rule->to.n) != 0)
+            lmq_buffer_append(out, rule->to.bytes, n_to) != 0)
             return -1;
         text = lmq_chars(p + from.n, text.n - before - from.n);
     }
@@ -41,29 +42,30 @@ replace_in(const struct lmq_replacement *rule, struct lmq_chars text,
 #define MAX_TEXTS(n_bytes) (8 * (n_bytes) + 65536)
 
 static int
-append_text(struct lmq_tokenizer *t, int32_t id, struct lmq_buffer work[2])
+append_text(const struct lmq_tokenizer *t, int32_t id, bool is_first,
+            struct lmq_buffer work[2], struct lmq_buffer *result)
 {
     struct lmq_chars text = lmq_vocab_text(&t->vocab, id);
     enum lmq_piece_type type = lmq_vocab_type(&t->vocab, id);
 
     if (type == LMQ_PIECE_BYTE) {
         unsigned char byte = (unsigned char)lmq_byte_piece(text);
-        return lmq_buffer_append(&t->texts, &byte, 1);
+        return lmq_buffer_append(result, &byte, 1);
     }
     if (type == LMQ_PIECE_UNKNOWN && t->unknown_text.n > 0)
-        return lmq_buffer_append(&t->texts, t->unknown_text.bytes,
+        return lmq_buffer_append(result, t->unknown_text.bytes,
                                  t->unknown_text.n);
     for (size_t i = 0; i + 1 < t->n_replacements; i++) {
         struct lmq_buffer *out = &work[i % 2];
         out->n = 0;
-        if (replace_in(&t->replacements[i], text, out) != 0)
+        if (replace_in(&t->replacements[i], is_first, text, out) != 0)
             return -1;
         text = lmq_chars(out->bytes, lmq_size_min(out->n, MAX_PIECE_TEXT + 1));
     }
     if (t->n_replacements > 0)
-        return replace_in(&t->replacements[t->n_replacements - 1], text,
-                          &t->texts);
-    return lmq_buffer_append(&t->texts, text.p, text.n);
+        return replace_in(&t->replacements[t->n_replacements - 1], is_first,
+                          text, result);
+    return lmq_buffer_append(result, text.p, text.n);
 }
 
 enum lmq_status
@@ -79,7 +81,7 @@ lmq_decode_build(struct lmq_tokenizer *t, struct lmq_error *err)
                         1) != 0)
         return lmq_fail_nomem(err);
     for (size_t id = 0; id < n && status == LMQ_OK; id++) {
-        if (append_text(t, (int32_t)id, work) != 0)
+        if (append_text(t, (int32_t)id, false, work, &t->texts) != 0)
             status = lmq_fail_nomem(err);
         else if (t->texts.n > MAX_TEXTS(t->vocab.bytes.n) ||
                  t->texts.n > UINT32_MAX ||
@@ -170,27 +172,41 @@ append_piece(struct lmq_decoder *d, struct lmq_chars text,
 }
 
 static int
-append_without_spaces(struct lmq_decoder *d, struct lmq_chars text,
-                      struct lmq_buffer *out)
+append_without_marks(struct lmq_decoder *d, int32_t id, struct lmq_buffer *out)
 {
-    for (size_t i = 0; i < text.n; i++)
-        if (text.p[i] != ' ' &&
-            append_piece(d, lmq_chars(text.p + i, 1), out) != 0)
-            return -1;
-    return 0;
+    struct lmq_buffer work[2] = { { 0 }, { 0 } }, text = { 0 };
+    int failed = append_text(d->tokenizer, id, true, work, &text);
+
+    if (failed == 0)
+        failed = append_piece(d, lmq_chars(text.bytes, text.n), out);
+    lmq_buffer_free(&work[0]);
+    lmq_buffer_free(&work[1]);
+    lmq_buffer_free(&text);
+    return failed;
 }
 
-/* The unknown token's surface keeps its spaces, as in SentencePiece. */
-static int
-append_stripped(struct lmq_decoder *d, struct lmq_chars text, bool is_unknown,
-                struct lmq_buffer *out)
+/* What is no mark in SentencePiece keeps its space: the surface of the unknown
+ * token, and a byte. */
+static bool
+keeps_space(const struct lmq_tokenizer *t, enum lmq_piece_type type)
 {
-    enum lmq_strip strip = is_unknown ? LMQ_STRIP_NONE : d->tokenizer->strip;
+    return type == LMQ_PIECE_UNKNOWN ||
+           (type == LMQ_PIECE_BYTE && t->model.is_sentencepiece);
+}
+
+static int
+append_stripped(struct lmq_decoder *d, int32_t id, struct lmq_buffer *out)
+{
+    const struct lmq_tokenizer *t = d->tokenizer;
+    struct lmq_chars text = lmq_tokenizer_piece(t, id);
+    enum lmq_strip strip = keeps_space(t, lmq_vocab_type(&t->vocab, id))
+                               ? LMQ_STRIP_NONE
+                               : t->strip;
     bool is_first = !d->is_started;
 
     d->is_started = true;
-    if (strip == LMQ_STRIP_ALL && is_first)
-        return append_without_spaces(d, text, out);
+    if (strip == LMQ_STRIP_MARKS && is_first)
+        return append_without_marks(d, id, out);
     bool strips = (strip == LMQ_STRIP_FIRST && is_first) ||
                   (strip == LMQ_STRIP_EACH && !d->has_text);
     if (strips && text.n > 0 && text.p[0] == ' ')
@@ -208,16 +224,15 @@ lmq_decoder_next(struct lmq_decoder *d, int32_t id, struct lmq_buffer *text,
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "token id %" PRId32 " is out of range, the vocabulary "
                         "has %zu", id, t->vocab.n);
-    struct lmq_chars piece = lmq_tokenizer_piece(t, id);
     enum lmq_piece_type type = lmq_vocab_type(&t->vocab, id);
     bool is_hidden = type == LMQ_PIECE_CONTROL ||
                      (type == LMQ_PIECE_UNKNOWN && t->unknown_text.n == 0);
     int failed = 0;
     if (!is_hidden)
-        failed = append_stripped(d, piece, type == LMQ_PIECE_UNKNOWN, text);
+        failed = append_stripped(d, id, text);
     else if ((d->flags & LMQ_DECODE_SPECIAL) != 0) {
         d->is_started = true; /* it is the beginning of the text */
-        failed = append_piece(d, piece, text);
+        failed = append_piece(d, lmq_tokenizer_piece(t, id), text);
     }
     return failed == 0 ? LMQ_OK : lmq_fail_nomem(err);
 }

@@ -30,11 +30,12 @@ enum lmq_strip {
     LMQ_STRIP_NONE,
     LMQ_STRIP_FIRST, /* one space at the beginning of the first piece */
     LMQ_STRIP_EACH,  /* one of each piece, while there is no text yet */
-    LMQ_STRIP_ALL    /* every space of the first piece */
+    LMQ_STRIP_MARKS  /* of the first piece what replacements say */
 };
 
 struct lmq_replacement {
     struct lmq_buffer from, to;
+    bool drops_first; /* LMQ_STRIP_MARKS: nothing stands for it there */
 };
 
 /* A few ids, in order. */

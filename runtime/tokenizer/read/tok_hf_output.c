@@ -50,6 +50,7 @@ add_strip(struct lmq_tokenizer *t, const struct chain *chain,
     if (start == 0 && stop == 0)
         return LMQ_OK;
     if (!chain->is_fused || start != 1 || stop != 0 ||
+        t->strip != LMQ_STRIP_NONE ||
         !lmq_chars_equal(content, lmq_chars(" ", 1)))
         return lmq_json_refuse("decoder",
                                "Strip of anything but the first space", err);
@@ -58,8 +59,8 @@ add_strip(struct lmq_tokenizer *t, const struct chain *chain,
 }
 
 static enum lmq_status
-add_metaspace(struct lmq_tokenizer *t, const json_t *object,
-              struct lmq_error *err)
+add_metaspace(struct lmq_tokenizer *t, const struct chain *chain,
+              const json_t *object, struct lmq_error *err)
 {
     const json_t *scheme = json_object_get(object, "prepend_scheme");
     const char *name = json_string_value(scheme);
@@ -73,10 +74,16 @@ add_metaspace(struct lmq_tokenizer *t, const json_t *object,
         prepends = name == NULL || strcmp(name, "never") != 0;
     if (status != LMQ_OK)
         return status;
-    t->strip = prepends ? LMQ_STRIP_ALL : LMQ_STRIP_NONE;
-    return lmq_pipeline_replace(
+    if (prepends && chain->is_fused)
+        return lmq_json_refuse("decoder", "Metaspace after Fuse", err);
+    status = lmq_pipeline_replace(
         t, lmq_json_chars(json_object_get(object, "replacement")),
         lmq_chars(" ", 1), err);
+    if (status == LMQ_OK && prepends) {
+        t->strip = LMQ_STRIP_MARKS;
+        t->replacements[t->n_replacements - 1].drops_first = true;
+    }
+    return status;
 }
 
 static enum lmq_status
@@ -104,7 +111,7 @@ add_decoder(struct lmq_tokenizer *t, struct chain *chain,
     if (strcmp(type, "Strip") == 0)
         return add_strip(t, chain, object, err);
     if (strcmp(type, "Metaspace") == 0)
-        return add_metaspace(t, object, err);
+        return add_metaspace(t, chain, object, err);
     /* Byte pieces decode to their byte, letters were unmapped when read. */
     if (strcmp(type, "ByteFallback") == 0 && t->model.falls_back_to_bytes)
         return LMQ_OK;
