@@ -273,6 +273,11 @@ START_TEST(a_prefix_is_for_what_begins_the_text)
                            "\"^ +\"},\"content\":\"\"}",
                            FIRST_ONLY, NULL, "[]"),
                    LMQ_ERR_UNSUPPORTED, "first behind a normalizer");
+    expect_refusal(hf_file(model, "{\"type\":\"Nmt\"}", FIRST_ONLY, NULL, "[]"),
+                   LMQ_ERR_UNSUPPORTED, "first behind a normalizer");
+    expect_refusal(hf_file(model, "{\"type\":\"StripAccents\"}", FIRST_ONLY,
+                           NULL, "[]"),
+                   LMQ_ERR_UNSUPPORTED, "first behind a normalizer");
     t = open_buffer(hf_file(model, "{\"type\":\"Strip\",\"strip_left\":false}",
                             FIRST_ONLY, NULL, "[]"));
     ENCODES(t, "a ", 0, "0 1");

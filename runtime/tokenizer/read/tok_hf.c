@@ -476,7 +476,9 @@ may_lose_beginning(const struct lmq_tokenizer *t)
     for (size_t i = 0; i < t->n_normals; i++) {
         const struct lmq_normal_step *step = &t->normals[i];
         may |= (step->kind == LMQ_NORMAL_STRIP && step->left) ||
-               (step->kind == LMQ_NORMAL_REPLACE && step->text.n == 0);
+               (step->kind == LMQ_NORMAL_REPLACE && step->text.n == 0) ||
+               step->kind == LMQ_NORMAL_NMT ||
+               step->kind == LMQ_NORMAL_STRIP_ACCENTS;
     }
     return may;
 }
