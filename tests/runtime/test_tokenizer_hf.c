@@ -426,6 +426,19 @@ START_TEST(many_tokens_share_a_run_of_white_space)
 }
 END_TEST
 
+START_TEST(a_word_that_spells_a_byte_is_looked_up_whole)
+{
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"byte_fallback\":true,\"ignore_merges\":true,"
+        "\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"<0x4A>\":1},\"merges\":[]}",
+        NULL, NULL, NULL, "[]"));
+
+    ENCODES(t, "<0x4A>", 0, "1");
+    ENCODES(t, "<0x4a>", 0, "0 0 0 0 0 0");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 /* To Hugging Face; the first to llama.cpp. */
 START_TEST(the_last_of_equal_merges_counts)
 {
@@ -642,6 +655,7 @@ main(void)
         a_prefix_is_for_what_begins_the_text,
         what_white_space_is_taken_from_is_found_all_the_same,
         many_tokens_share_a_run_of_white_space,
+        a_word_that_spells_a_byte_is_looked_up_whole,
         the_last_of_equal_merges_counts,
         unigram_finds_what_was_added,
         added_tokens_have_the_ids_that_hugging_face_gives_them,

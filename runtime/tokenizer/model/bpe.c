@@ -335,7 +335,10 @@ lmq_bpe_encode(const struct lmq_tok_model *model, const struct lmq_vocab *vocab,
     if (text.n == 0)
         return LMQ_OK;
     if (model->prefers_whole) {
-        int32_t id = lmq_vocab_find(vocab, text.p, text.n);
+        int byte = lmq_byte_piece(text);
+        int32_t id = byte >= 0 ? vocab->byte_ids[byte] : -1;
+        if (id < 0)
+            id = lmq_vocab_find(vocab, text.p, text.n);
         if (id >= 0)
             return lmq_ids_append(ids, id) == 0 ? LMQ_OK
                                                 : lmq_fail_nomem(err);
