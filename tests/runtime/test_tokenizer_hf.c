@@ -353,6 +353,29 @@ START_TEST(normalizers_change_the_text_in_order)
 }
 END_TEST
 
+START_TEST(added_tokens_are_what_normalizing_leaves_of_them)
+{
+    static const char lowercase[] = "{\"type\":\"Lowercase\"}";
+    static const char no_a[] =
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},"
+        "\"content\":\"\"}";
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        WORDS, lowercase, NULL, NULL,
+        "[{\"id\":9,\"content\":\"Bb\",\"normalized\":true},"
+        "{\"id\":10,\"content\":\"bB\",\"normalized\":true,\"special\":true},"
+        "{\"id\":11,\"content\":\"..\",\"normalized\":true},"
+        "{\"id\":12,\"content\":\"A\",\"normalized\":true},"
+        "{\"id\":1,\"content\":\"a\",\"normalized\":false}]"));
+
+    ENCODES(t, "BB1a..A", LMQ_ENCODE_SPECIAL, "10 4 1 11 12");
+    lmq_tokenizer_close(t);
+    expect_refusal(hf_file(WORDS, no_a, NULL, NULL,
+                           "[{\"id\":9,\"content\":\"aa\","
+                           "\"normalized\":true}]"),
+                   LMQ_ERR_UNSUPPORTED, "nothing is left of added token 9");
+}
+END_TEST
+
 START_TEST(added_tokens_look_at_what_stands_beside_them)
 {
     struct lmq_tokenizer *t = open_buffer(hf_file(
@@ -660,6 +683,7 @@ main(void)
         unigram_finds_what_was_added,
         added_tokens_have_the_ids_that_hugging_face_gives_them,
         normalizers_change_the_text_in_order,
+        added_tokens_are_what_normalizing_leaves_of_them,
         added_tokens_look_at_what_stands_beside_them,
         configuration_names_begin_and_end,
         classes_heed_what_is_said_of_the_begin_token,

@@ -31,9 +31,24 @@ lmq_added_add(struct lmq_added *added, struct lmq_added_token token,
     return LMQ_OK;
 }
 
+/* The first of those with one text is found: special ones stand before others
+ * to Hugging Face. */
+static int
+compare_tokens(const void *a, const void *b)
+{
+    const struct lmq_added_token *x = a, *y = b;
+
+    if (x->is_special != y->is_special)
+        return x->is_special ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
 enum lmq_status
 lmq_added_build(struct lmq_added *added, struct lmq_error *err)
 {
+    if (added->n > 0)
+        qsort(added->tokens, added->n, sizeof(added->tokens[0]),
+              compare_tokens);
     for (size_t i = 0; i < added->n; i++) {
         const struct lmq_added_token *token = &added->tokens[i];
         struct lmq_trie *trie =

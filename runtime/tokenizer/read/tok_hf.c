@@ -410,6 +410,11 @@ add_added(struct hf *hf, const json_t *object, struct lmq_error *err)
     if (status == LMQ_OK && token.is_normalized) {
         status = lmq_pipeline_normalize(hf->t, hf->patterns, text, &normal,
                                         &spare, err);
+        if (status == LMQ_OK && text.n > 0 && normal.n == 0)
+            status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                              "nothing is left of added token %" PRIu64
+                              " when it is normalized",
+                              id);
         text = lmq_chars(normal.bytes, normal.n);
     }
     if (status == LMQ_OK)
