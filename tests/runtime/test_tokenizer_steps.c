@@ -152,6 +152,9 @@ START_TEST(splits_cut_where_they_should)
         { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\b\"},\"behavior\":"
           "\"Isolated\"}",
           "ab.12", "3 7 6" },
+        { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\"},\"behavior\":"
+          "\"Isolated\"}",
+          "ab", "1 2" },
         { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\W\"},\"behavior\":"
           "\"Removed\"}",
           "a.b", "1 2" },

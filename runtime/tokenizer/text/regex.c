@@ -56,8 +56,9 @@ compile(struct lmq_regex *regex, const struct lmq_buffer *pattern,
     if (context == NULL)
         return lmq_fail_nomem(err);
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    regex->code = pcre2_compile(pattern->bytes, pattern->n, options, &code,
-                                &at, context);
+    regex->code = pcre2_compile(
+        pattern->n == 0 ? (PCRE2_SPTR) "" : pattern->bytes, pattern->n,
+        options, &code, &at, context);
     pcre2_compile_context_free(context);
     if (regex->code == NULL) {
         PCRE2_UCHAR text[120];
