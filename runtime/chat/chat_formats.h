@@ -44,7 +44,8 @@ enum {
     LMQ_TRIMS_USER = 2,
     LMQ_TRIMS_ANSWER = 4,
     LMQ_TRIMS_ALL = 7,
-    LMQ_TRIMS_LINES = 8 /* line feeds between a thought and an answer are */
+    LMQ_TRIMS_LINES = 8, /* line feeds between a thought and an answer are */
+    LMQ_TRIMS_JOINT = 16 /* a question with the system is trimmed as a whole */
 };
 
 struct lmq_chat_format {
@@ -60,6 +61,7 @@ struct lmq_chat_format {
     struct lmq_chat_frame system, user, answer;
     const char *prompt; /* where the model goes on; NULL: answer.before */
     const char *silent; /* in place of a system turn that is not there */
+    bool drops_empty; /* a system without words has no turn */
     struct lmq_chat_page pages[LMQ_CHAT_PAGES]; /* a template has them all */
     const char *standard; /* what the system says if nothing is given */
     const char *standard_at; /* the same: the literal that stands behind this

@@ -138,15 +138,33 @@ white_before(const char *text, size_t n)
     return 0;
 }
 
+static void
+trim(const char **text, size_t *n)
+{
+    for (size_t k; (k = white_before(*text, *n)) > 0;)
+        *n -= k;
+    for (size_t k; (k = white_at(*text, *n)) > 0; *n -= k)
+        *text += k;
+}
+
 /* What somebody said. */
 static enum lmq_status
 add_words(struct render *r, const char *text, size_t n, bool is_trimmed)
 {
-    for (size_t k; is_trimmed && (k = white_before(text, n)) > 0;)
-        n -= k;
-    for (size_t k; is_trimmed && (k = white_at(text, n)) > 0; n -= k)
-        text += k;
+    if (is_trimmed)
+        trim(&text, &n);
     return add_bytes(r, text, n);
+}
+
+/* Takes white space away that the text ends with, of the frame too. */
+static void
+trim_end(struct render *r)
+{
+    for (size_t k;
+         (k = white_before((const char *)r->text.bytes, r->text.n)) > 0;)
+        r->text.n -= k;
+    if (r->n_spans > 0 && r->spans[r->n_spans - 1].stop > r->text.n)
+        r->spans[r->n_spans - 1].stop = r->text.n;
 }
 
 /* ---- Answers of the past ---- */
@@ -283,6 +301,10 @@ understand(const struct lmq_chat *chat,
     if (is_by(&messages[0], "system")) {
         talk->system = messages[0].text == NULL ? "" : messages[0].text;
         talk->n_system = messages[0].text == NULL ? 0 : messages[0].n;
+        if (chat->format->trims & LMQ_TRIMS_SYSTEM)
+            trim(&talk->system, &talk->n_system);
+        if (chat->format->drops_empty && talk->n_system == 0)
+            talk->system = NULL;
         talk->messages++;
         talk->n--;
         first--;
@@ -308,8 +330,7 @@ add_system(struct render *r, const struct talk *talk)
     if (status == LMQ_OK)
         status = talk->is_standard
                      ? add_marked(r, talk->system, talk->n_system)
-                     : add_words(r, talk->system, talk->n_system,
-                                 f->trims & LMQ_TRIMS_SYSTEM);
+                     : add_bytes(r, talk->system, talk->n_system);
     return status == LMQ_OK ? add_frame(r, f->system.after) : status;
 }
 
@@ -318,13 +339,16 @@ add_question(struct render *r, const struct talk *talk, size_t i)
 {
     const struct lmq_chat_format *f = r->chat->format;
     const struct lmq_chat_message *message = &talk->messages[i];
+    bool is_joint = i == talk->with_system && f->trims & LMQ_TRIMS_JOINT;
     enum lmq_status status = add_frame(r, f->user.before);
 
     if (status == LMQ_OK && i == talk->with_system)
         status = add_system(r, talk);
     if (status == LMQ_OK && message->text != NULL)
         status = add_words(r, message->text, message->n,
-                           f->trims & LMQ_TRIMS_USER);
+                           f->trims & LMQ_TRIMS_USER && !is_joint);
+    if (status == LMQ_OK && is_joint)
+        trim_end(r);
     return status == LMQ_OK ? add_frame(r, f->user.after) : status;
 }
 

@@ -162,6 +162,53 @@ START_TEST(each_format_is_rendered_as_recorded)
 }
 END_TEST
 
+/* As the templates of these formats do. */
+START_TEST(white_and_empty_words_are_left_out_where_templates_do)
+{
+    static const struct {
+        const char *format, *system, *question, *text;
+    } talks[] = {
+        {"llama2", "S", " hi ",
+         "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\n hi [/INST]"},
+        {"llama2", "S", " ", "<s>[INST] <<SYS>>\nS\n<</SYS>> [/INST]"},
+        {"llama2", "", " hi ",
+         "<s>[INST] <<SYS>>\n\n<</SYS>>\n\n hi [/INST]"},
+        {"llama2", NULL, " hi ", "<s>[INST] hi [/INST]"},
+        {"llama2-once", "S", " hi ",
+         "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\n hi [/INST]"},
+        {"llama4", " \n", "hi",
+         "<s><|header_start|>user<|header_end|>\n\nhi<|eot|>"
+         "<|header_start|>assistant<|header_end|>\n\n"},
+        {"solar", "", "hi", "### User:\nhi\n\n### Assistant:\n"},
+        {"solar", " ", "hi",
+         "### System:\n \n\n### User:\nhi\n\n### Assistant:\n"},
+        {"chatml", "", "hi",
+         "<s><|im_start|>system\n<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
+         "<|im_start|>assistant\n"},
+    };
+    struct files files = {0};
+
+    open_files(&files);
+    for (size_t i = 0; i < sizeof(talks) / sizeof(talks[0]); i++) {
+        const char *system = talks[i].system, *question = talks[i].question;
+        const struct lmq_chat_message messages[] = {
+            {"system", system, system == NULL ? 0 : strlen(system), NULL, 0},
+            {"user", question, strlen(question), NULL, 0},
+        };
+        size_t skipped = system == NULL, n;
+        char *text;
+        struct lmq_chat *chat = need_chat(&files, talks[i].format);
+        ck_assert_int_eq(lmq_chat_text(chat, messages + skipped, 2 - skipped,
+                                       &text, &n, NULL),
+                         LMQ_OK);
+        ck_assert_str_eq(text, talks[i].text);
+        lmq_text_free(text);
+        lmq_chat_close(chat);
+    }
+    close_files(&files);
+}
+END_TEST
+
 START_TEST(nobody_ends_a_turn_by_writing_its_end)
 {
     static const char evil[] =
@@ -581,6 +628,7 @@ main(void)
 {
     const TTest *const tests[] = {
         each_format_is_rendered_as_recorded,
+        white_and_empty_words_are_left_out_where_templates_do,
         nobody_ends_a_turn_by_writing_its_end,
         an_answer_keeps_the_tokens_it_was_made_of,
         a_thought_of_the_past_is_left_out,
