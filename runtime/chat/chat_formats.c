@@ -555,7 +555,7 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .answer = { "<role>ASSISTANT</role>", "" } },
     { .name = "vicuna", .models = "Vicuna 1.1",
       .has = { "'USER: '", "'ASSISTANT: '" }, .lacks = { "SYSTEM: " },
-      .system = { "", "\n\n" }, .user = { "USER: ", "\n" },
+      .begin = BOS, .system = { "", "\n\n" }, .user = { "USER: ", "\n" },
       .answer = { "ASSISTANT: ", "</s>\n" }, .prompt = "ASSISTANT:" },
     { .name = "baichuan2", .models = "Baichuan 2",
       .user = { "<reserved_106>", "" }, .answer = { "<reserved_107>", "" } },

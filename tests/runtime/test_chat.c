@@ -468,6 +468,9 @@ static const struct {
      "# Default Preamble\nThree.<|END_OF_TURN_TOKEN|>"
      "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>a<|END_OF_TURN_TOKEN|>"
      "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"},
+    {"{{ bos_token }}{{ 'USER: ' }}{{ 'ASSISTANT: ' }}", "vicuna",
+     "<s>USER: a\nASSISTANT:"},
+    {"{{ 'USER: ' }}{{ 'ASSISTANT: ' }}", "vicuna", "USER: a\nASSISTANT:"},
     {"<start_of_turn>", "gemma",
      "<start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\n"},
 };
