@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
 #include "tests/families/family.h"
+#include "tests/runtime/small_vocab.h"
 
 static const struct lmq_export_options llama2c = {.to = "llama2c"};
 
@@ -173,10 +175,10 @@ END_TEST
 /* ---- The tokenizer beside llama2.c's file ---- */
 
 static void
-export_with_tokenizer(const char *to, struct lmq_report **report)
+export_with_tokenizer(const char *tokenizer, const char *to,
+                      struct lmq_report **report)
 {
-    const struct lmq_open_options open = {
-        .tokenizer = source_path("data/fable/tokenizer.bin")};
+    const struct lmq_open_options open = {.tokenizer = tokenizer};
     struct lmq_checkpoint *checkpoint;
     struct lmq_error err;
 
@@ -190,6 +192,7 @@ export_with_tokenizer(const char *to, struct lmq_report **report)
 
 START_TEST(the_tokenizer_comes_along_and_replaces_none)
 {
+    const char *fable = source_path("data/fable/tokenizer.bin");
     struct build_sizes sizes = even;
     struct lmq_report *report;
     size_t n, m;
@@ -197,7 +200,7 @@ START_TEST(the_tokenizer_comes_along_and_replaces_none)
     sizes.vocab = 512;
     struct build_model *model = build_model(&sizes, 5);
     save_folder(model, in_folder("model"), BUILD_F32);
-    export_with_tokenizer(in_folder("a.bin"), &report);
+    export_with_tokenizer(fable, in_folder("a.bin"), &report);
     ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "files")), 2);
     lmq_report_free(report);
     unsigned char *made = read_file(in_folder("tokenizer.bin"), &n);
@@ -208,11 +211,11 @@ START_TEST(the_tokenizer_comes_along_and_replaces_none)
     free(made);
     free(wanted);
     /* Again: it is there. Then another one is. */
-    export_with_tokenizer(in_folder("b.bin"), &report);
+    export_with_tokenizer(fable, in_folder("b.bin"), &report);
     ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "files")), 1);
     lmq_report_free(report);
     write_file(in_folder("tokenizer.bin"), "mine", 4);
-    export_with_tokenizer(in_folder("c.bin"), &report);
+    export_with_tokenizer(fable, in_folder("c.bin"), &report);
     ck_assert_ptr_nonnull(
         strstr(lmq_report_string(report, "notes.0"), "another one"));
     lmq_report_free(report);
@@ -230,6 +233,78 @@ START_TEST(the_tokenizer_comes_along_and_replaces_none)
         strstr(lmq_report_string(report, "notes.1"), "not known"));
     lmq_report_free(report);
     lmq_checkpoint_close(bare);
+    build_free(model);
+}
+END_TEST
+
+/* A SentencePiece model whose normalizer has these fields. */
+static void
+save_model(const char *path, const void *fields, size_t n)
+{
+    const unsigned char head[] = {0x1a, (unsigned char)(0x80 | (n & 0x7f)),
+                                  (unsigned char)(n >> 7)};
+    struct lmq_buffer extra = {0};
+
+    add_bytes(&extra, SPM_BPE, sizeof(SPM_BPE) - 1);
+    add_bytes(&extra, head, sizeof(head));
+    add_bytes(&extra, fields, n);
+    struct lmq_buffer file = spm_file((const char *)extra.bytes, extra.n);
+    write_file(path, file.bytes, file.n);
+    lmq_buffer_free(&file);
+    lmq_buffer_free(&extra);
+}
+
+START_TEST(what_the_tokenizer_loses_is_told)
+{
+    /* Prefix, extra spaces, and a charsmap of so many bytes. */
+    unsigned char mapped[7 + N_CHARSMAP] = {0x18, 1, 0x20, 0, 0x12,
+                                            0x80 | (N_CHARSMAP & 0x7f),
+                                            N_CHARSMAP >> 7};
+    unsigned char both[7 + N_CHARSMAP];
+    const struct {
+        const void *fields;
+        size_t n;
+        const char *notes[2];
+    } models[] = {
+        {"\x18\1\x20\0", 4, {NULL}},
+        {"\x18\0\x20\0", 4, {"beginnings of texts become"}},
+        {"\x18\1\x20\1", 4, {"white space in a row"}},
+        {mapped, sizeof(mapped), {"characters that it normalizes become"}},
+        {both, sizeof(both), {"white space in a row", "it normalizes"}},
+    };
+    struct build_sizes sizes = even;
+
+    write_charsmap(mapped + 7);
+    memcpy(both, mapped, sizeof(both));
+    both[3] = 1;
+    sizes.vocab = N_IDS;
+    struct build_model *model = build_model(&sizes, 5);
+    save_folder(model, in_folder("model"), BUILD_F32);
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        const char *told[2] = {NULL};
+        struct lmq_report *report;
+        size_t n = 0;
+        save_model(in_folder("t.model"), models[i].fields, models[i].n);
+        export_with_tokenizer(in_folder("t.model"), in_folder("t.bin"),
+                              &report);
+        const struct lmq_report *notes = lmq_report_at(report, "notes");
+        for (size_t k = 0; k < lmq_report_length(notes); k++) {
+            char path[32];
+            snprintf(path, sizeof(path), "notes.%zu", k);
+            const char *note = lmq_report_string(report, path);
+            if (strstr(note, "cannot say") != NULL && n < 2)
+                told[n++] = note;
+        }
+        for (size_t k = 0; k < 2; k++)
+            ck_assert_msg(models[i].notes[k] == NULL
+                              ? told[k] == NULL
+                              : told[k] != NULL &&
+                                    strstr(told[k], models[i].notes[k]) != NULL,
+                          "model %zu: '%s'", i, told[k] ? told[k] : "");
+        lmq_report_free(report);
+        unlink(in_folder("t.bin"));
+        unlink(in_folder("tokenizer.bin"));
+    }
     build_free(model);
 }
 END_TEST
@@ -387,6 +462,7 @@ main(void)
         rows_of_odd_length_are_refused,
         nothing_that_is_not_finite_is_exported,
         the_tokenizer_comes_along_and_replaces_none,
+        what_the_tokenizer_loses_is_told,
         other_formats_are_not_known,
         a_damaged_container_is_not_exported,
         exports_of_a_trained_model_do_not_drift,
