@@ -229,23 +229,84 @@ START_TEST(the_surface_of_the_unknown_token_keeps_its_spaces)
 }
 END_TEST
 
+static void
+decodes(const struct lmq_tokenizer *t, const char *text, const int32_t *ids,
+        size_t n)
+{
+    struct lmq_buffer out = { 0 };
+
+    ck_assert_int_eq(lmq_tokenizer_decode(t, ids, n, 0, &out, NULL), LMQ_OK);
+    REQUIRE(out.n == strlen(text) && memcmp(out.bytes, text, out.n) == 0,
+            "'%.*s', not '%s'", (int)out.n, (const char *)out.bytes, text);
+    lmq_buffer_free(&out);
+}
+
+#define DECODES(t, text, ...)                                                 \
+    decodes(t, text, (const int32_t[]){ __VA_ARGS__ },                        \
+            sizeof((const int32_t[]){ __VA_ARGS__ }) / sizeof(int32_t))
+
 START_TEST(a_byte_at_the_beginning_keeps_its_space)
 {
-    static const int32_t ids[] = { 3 + ' ', 263 };
-    struct lmq_tokenizer *both[] = {
-        open_buffer(default_spm_file()),
-        open_buffer(spm_file("", 0)), /* takes extra spaces away */
-    };
+    struct lmq_tokenizer *t = open_buffer(default_spm_file());
 
-    for (size_t i = 0; i < 2; i++) {
-        struct lmq_buffer out = { 0 };
-        ck_assert_int_eq(lmq_tokenizer_decode(both[i], ids, 2, 0, &out, NULL),
-                         LMQ_OK);
-        ck_assert_uint_eq(out.n, 4);
-        ck_assert_mem_eq(out.bytes, "  ab", 4);
-        lmq_buffer_free(&out);
-        lmq_tokenizer_close(both[i]);
-    }
+    DECODES(t, "  ab", 3 + ' ', 263);
+    lmq_tokenizer_close(t);
+    t = open_buffer(spm_file("", 0)); /* takes extra spaces away */
+    DECODES(t, "  ab", 3 + ' ', 263);
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(only_marks_are_taken_from_the_first_piece)
+{
+    struct lmq_tokenizer *t = open_buffer(hf_file(
+        "{\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"" MARK "a b" MARK
+        "c\":0,\" \":1,\"" MARK "\":2,\"<0x20>\":3},\"merges\":[]}",
+        NULL, NULL,
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},"
+        "{\"type\":\"Metaspace\",\"replacement\":\"" MARK
+        "\",\"prepend_scheme\":\"always\"}]}",
+        "[]"));
+
+    DECODES(t, "a bc a b c", 0, 0);
+    DECODES(t, "   a b c", 1, 2, 0);
+    DECODES(t, "  ", 2, 1, 3);
+    DECODES(t, " ", 3);
+    lmq_tokenizer_close(t);
+    expect_refusal(hf_file(WORDS, NULL, NULL,
+                           "{\"type\":\"Sequence\",\"decoders\":[{\"type\":"
+                           "\"Fuse\"},{\"type\":\"Metaspace\","
+                           "\"replacement\":\"_\"}]}",
+                           "[]"),
+                   LMQ_ERR_UNSUPPORTED, "Metaspace after Fuse");
+}
+END_TEST
+
+START_TEST(without_a_decoder_pieces_stand_apart)
+{
+    static const char fuse[] = "{\"type\":\"Fuse\"}";
+    static const char bytes[] =
+        "{\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"a\":0,"
+        "\"<0x41>\":1,\"\u0120b\":2},\"merges\":[]}";
+    struct lmq_tokenizer *t = open_buffer(
+        hf_file(WORDS, NULL, NULL, NULL,
+                "[{\"id\":9,\"content\":\"<s>\",\"special\":true}]"));
+
+    DECODES(t, "a b ab   a", 1, 9, 2, 3, 8, 1);
+    lmq_tokenizer_close(t);
+    t = open_buffer(hf_file(bytes, NULL, NULL, NULL, "[]"));
+    DECODES(t, "<0x41> a \u0120b", 1, 0, 2);
+    lmq_tokenizer_close(t);
+    expect_refusal(hf_file(bytes, NULL, NULL, fuse, "[]"),
+                   LMQ_ERR_UNSUPPORTED, "chain without ByteFallback");
+    expect_refusal(hf_file(bytes, NULL, NULL,
+                           "{\"type\":\"Sequence\",\"decoders\":[{\"type\":"
+                           "\"Fuse\"},{\"type\":\"ByteFallback\"}]}",
+                           "[]"),
+                   LMQ_ERR_UNSUPPORTED, "'ByteFallback'");
+    expect_refusal(hf_file(bytes, NULL, "{\"type\":\"ByteLevel\"}", fuse,
+                           "[]"),
+                   LMQ_ERR_UNSUPPORTED, "chain without ByteLevel");
 }
 END_TEST
 
@@ -550,6 +611,8 @@ main(void)
         merges_of_characters_go_to_a_gguf,
         the_surface_of_the_unknown_token_keeps_its_spaces,
         a_byte_at_the_beginning_keeps_its_space,
+        only_marks_are_taken_from_the_first_piece,
+        without_a_decoder_pieces_stand_apart,
         unigram_takes_the_best_path,
         what_no_piece_spans_may_be_cut,
         plain_bytes_are_what_no_rule_touches,

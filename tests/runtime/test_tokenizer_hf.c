@@ -169,22 +169,6 @@ START_TEST(split_behaviors_are_those_of_hugging_face)
 }
 END_TEST
 
-static void
-decodes(const struct lmq_tokenizer *t, const char *text, const int32_t *ids,
-        size_t n)
-{
-    struct lmq_buffer out = { 0 };
-
-    ck_assert_int_eq(lmq_tokenizer_decode(t, ids, n, 0, &out, NULL), LMQ_OK);
-    REQUIRE(out.n == strlen(text) && memcmp(out.bytes, text, out.n) == 0,
-            "'%.*s', not '%s'", (int)out.n, (const char *)out.bytes, text);
-    lmq_buffer_free(&out);
-}
-
-#define DECODES(t, text, ...)                                                 \
-    decodes(t, text, (const int32_t[]){ __VA_ARGS__ },                        \
-            sizeof((const int32_t[]){ __VA_ARGS__ }) / sizeof(int32_t))
-
 START_TEST(metaspace_prepends_where_its_scheme_says)
 {
     static const char model[] =
@@ -219,31 +203,6 @@ START_TEST(metaspace_prepends_where_its_scheme_says)
         lmq_buffer_free(&out);
         lmq_tokenizer_close(t);
     }
-}
-END_TEST
-
-START_TEST(only_marks_are_taken_from_the_first_piece)
-{
-    struct lmq_tokenizer *t = open_buffer(hf_file(
-        "{\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"" MARK "a b" MARK
-        "c\":0,\" \":1,\"" MARK "\":2,\"<0x20>\":3},\"merges\":[]}",
-        NULL, NULL,
-        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},"
-        "{\"type\":\"Metaspace\",\"replacement\":\"" MARK
-        "\",\"prepend_scheme\":\"always\"}]}",
-        "[]"));
-
-    DECODES(t, "a bc a b c", 0, 0);
-    DECODES(t, "   a b c", 1, 2, 0);
-    DECODES(t, "  ", 2, 1, 3);
-    DECODES(t, " ", 3);
-    lmq_tokenizer_close(t);
-    expect_refusal(hf_file(WORDS, NULL, NULL,
-                           "{\"type\":\"Sequence\",\"decoders\":[{\"type\":"
-                           "\"Fuse\"},{\"type\":\"Metaspace\","
-                           "\"replacement\":\"_\"}]}",
-                           "[]"),
-                   LMQ_ERR_UNSUPPORTED, "Metaspace after Fuse");
 }
 END_TEST
 
@@ -671,7 +630,6 @@ main(void)
         merges_may_be_full_of_escapes,
         split_behaviors_are_those_of_hugging_face,
         metaspace_prepends_where_its_scheme_says,
-        only_marks_are_taken_from_the_first_piece,
         byte_level_covers_every_byte,
         digits_stand_alone_or_together,
         an_added_letter_of_byte_level_keeps_its_byte,

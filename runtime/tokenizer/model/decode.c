@@ -48,6 +48,10 @@ append_text(const struct lmq_tokenizer *t, int32_t id, bool is_first,
     struct lmq_chars text = lmq_vocab_text(&t->vocab, id);
     enum lmq_piece_type type = lmq_vocab_type(&t->vocab, id);
 
+    if (t->has_no_decoder) {
+        lmq_pipeline_name(t, id, result);
+        return result->has_failed ? -1 : 0;
+    }
     if (type == LMQ_PIECE_BYTE) {
         unsigned char byte = (unsigned char)lmq_byte_piece(text);
         return lmq_buffer_append(result, &byte, 1);
@@ -227,10 +231,15 @@ lmq_decoder_next(struct lmq_decoder *d, int32_t id, struct lmq_buffer *text,
     enum lmq_piece_type type = lmq_vocab_type(&t->vocab, id);
     bool is_hidden = type == LMQ_PIECE_CONTROL ||
                      (type == LMQ_PIECE_UNKNOWN && t->unknown_text.n == 0);
+    bool is_shown = !is_hidden || (d->flags & LMQ_DECODE_SPECIAL) != 0;
     int failed = 0;
+    if (is_shown && t->has_no_decoder && d->is_started)
+        failed = append_piece(d, lmq_chars(" ", 1), text);
+    if (failed != 0)
+        return lmq_fail_nomem(err);
     if (!is_hidden)
         failed = append_stripped(d, id, text);
-    else if ((d->flags & LMQ_DECODE_SPECIAL) != 0) {
+    else if (is_shown) {
         d->is_started = true; /* it is the beginning of the text */
         failed = append_piece(d, lmq_tokenizer_piece(t, id), text);
     }

@@ -58,6 +58,7 @@ struct lmq_tokenizer {
     struct lmq_replacement replacements[LMQ_TOKENIZER_MAX_MARKS];
     size_t n_replacements;
     enum lmq_strip strip;
+    bool has_no_decoder; /* pieces are shown as they are, with spaces between */
     struct lmq_buffer unknown_text; /* what the unknown token decodes to */
     struct lmq_buffer texts;        /* what ids decode to */
     uint32_t *text_starts;          /* (n + 1) within texts */

@@ -17,9 +17,10 @@
 
 /* ---- Decoders ---- */
 
-/* From Fuse on the pieces are one text. */
+/* From Fuse on the pieces are one text; what reads pieces of bytes, and those
+ * in GPT-2's letters. */
 struct chain {
-    bool is_fused;
+    bool is_fused, reads_bytes, reads_letters;
 };
 
 static enum lmq_status
@@ -113,22 +114,43 @@ add_decoder(struct lmq_tokenizer *t, struct chain *chain,
     if (strcmp(type, "Metaspace") == 0)
         return add_metaspace(t, chain, object, err);
     /* Byte pieces decode to their byte, letters were unmapped when read. */
-    if (strcmp(type, "ByteFallback") == 0 && t->model.falls_back_to_bytes)
+    if (strcmp(type, "ByteFallback") == 0 && t->model.falls_back_to_bytes &&
+        !chain->is_fused) {
+        chain->reads_bytes = true;
         return LMQ_OK;
-    if (strcmp(type, "ByteLevel") == 0 && t->is_byte_level)
+    }
+    if (strcmp(type, "ByteLevel") == 0 && t->is_byte_level) {
+        chain->reads_letters = true;
         return LMQ_OK;
+    }
     return lmq_json_refuse("decoder", type, err);
+}
+
+static bool
+has_bytes(const struct lmq_vocab *vocab)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < 256; i++)
+        has |= vocab->byte_ids[i] >= 0;
+    return has;
 }
 
 enum lmq_status
 lmq_hf_add_decoder(struct lmq_tokenizer *t, const json_t *object,
                    struct lmq_error *err)
 {
-    struct chain chain = { false };
+    struct chain chain = { 0 };
 
-    if (object == NULL || json_is_null(object))
+    t->has_no_decoder = object == NULL || json_is_null(object);
+    if (t->has_no_decoder)
         return LMQ_OK;
-    return add_decoder(t, &chain, object, 0, err);
+    enum lmq_status status = add_decoder(t, &chain, object, 0, err);
+    if (status == LMQ_OK && t->is_byte_level && !chain.reads_letters)
+        return lmq_json_refuse("decoder", "chain without ByteLevel", err);
+    if (status == LMQ_OK && has_bytes(&t->vocab) && !chain.reads_bytes)
+        return lmq_json_refuse("decoder", "chain without ByteFallback", err);
+    return status;
 }
 
 /* ---- Post-processors ---- */
