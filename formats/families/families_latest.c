@@ -444,7 +444,7 @@ const struct lmq_family lmq_latest_families[] = {
             .source = {.has_rotary_pairs = true},
             LAYER_EPS(1e-5), .context = 8192, .head_dim = 128,
             .theta = 10000, .has_tied_head = true, .has_layer_types = true,
-            .keys = {sizes, cohere_keys, cohere2moe_keys},
+            .keys = {sizes, cohere_keys, cohere2moe_keys}, .only = no_scaling,
             .begin = lmq_hf_begin_cohere2_experts,
             .windows = lmq_hf_windows_cohere2_experts,
             .finish = lmq_hf_finish_cohere2_experts, BIASES},

@@ -250,6 +250,9 @@ START_TEST(a_command_a_with_experts_may_begin_dense)
                        "'shared_expert_combination_strategy':'odd'",
                        "'shared_expert_combination_strategy' 'odd'");
     assert_unsupported("Cohere2MoeForCausalLM",
+                       "'rope_scaling':{'type':'linear','factor':2}",
+                       "'rope_scaling'");
+    assert_unsupported("Cohere2MoeForCausalLM",
                        "'expert_selection_fn':'odd'",
                        "'expert_selection_fn' 'odd'");
 }
