@@ -53,6 +53,12 @@ START_TEST(gpt_j_6b)
     assert_source(&m->source, true, false, false, false);
     assert_unsupported("GPTJForCausalLM", "'rotary_dim':null",
                        "'rotary_dim' null");
+    m = read_small("GPTJForCausalLM", "'rotary_dim':8,'rope_theta':1000");
+    assert_near(m->h.rope_theta, 10000);
+    assert_unsupported("GPTJForCausalLM",
+                       "'rotary_dim':8,'rope_scaling':{'type':'linear',"
+                       "'factor':2}",
+                       "'rope_scaling'");
 }
 END_TEST
 
