@@ -293,7 +293,7 @@ read_layer_types(struct lmq_hf_config *config)
 }
 
 /* Keys that mean something else than all of ours do, but for one value; a word
- * of images alone does no harm. */
+ * of images alone does no harm. null is no word, or off. */
 static const struct lmq_hf_only only_so[] = {
     {"is_causal", NULL, true},
     {"use_bidirectional_attention", "vision", false},
@@ -310,6 +310,8 @@ is_only(const struct lmq_hf_only *only, const json_t *value)
     double number = json_is_boolean(value) ? json_is_true(value)
                                            : json_number_value(value);
 
+    if (json_is_null(value))
+        return !(only->number > 0);
     if (json_is_string(value))
         return only->word != NULL &&
                strcmp(json_string_value(value), only->word) == 0;
@@ -324,7 +326,7 @@ refuse_others(struct lmq_hf_config *config, const struct lmq_hf_only *only)
 
     for (; only != NULL && only->key != NULL; only++) {
         const json_t *value = json_object_get(config->json, only->key);
-        if (value == NULL || json_is_null(value) || is_only(only, value))
+        if (value == NULL || is_only(only, value))
             continue;
         if (json_is_string(value))
             lmq_hparams_refuse(h, "'%s' '%.60s'", only->key,
@@ -336,6 +338,7 @@ refuse_others(struct lmq_hf_config *config, const struct lmq_hf_only *only)
             lmq_hparams_refuse(h, "'%s'%s", only->key,
                                json_is_true(value)    ? " true"
                                : json_is_false(value) ? " false"
+                               : json_is_null(value)  ? " null"
                                                       : "");
     }
 }

@@ -66,7 +66,7 @@ is_tuned(const json_t *json)
 
     if (json_is_integer(tuning))
         return json_integer_value(tuning) != 0;
-    return !json_is_false(tuning);
+    return !json_is_false(tuning) && !json_is_null(tuning);
 }
 
 void

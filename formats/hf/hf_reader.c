@@ -4,7 +4,7 @@
  * Python's readers of config.json take many things for numbers and switches;
  * here a key of another type than its own is an error that names it, since a
  * model that is read differently gives other results. null counts as absent,
- * unless the caller asks.
+ * unless the caller asks; but a switch that is null is off, as it is in Python.
  */
 #include "config.h"
 
@@ -102,6 +102,8 @@ lmq_hf_switch(struct lmq_hf_config *config, const json_t *object,
 {
     const json_t *found = find(config, object, key);
 
+    if (lmq_hf_is_null(object, key))
+        return false;
     found = expect(config, found, json_is_boolean(found), key,
                    "neither true nor false");
     return found == NULL ? absent : json_is_true(found);

@@ -424,6 +424,39 @@ START_TEST(some_classes_do_not_look_at_the_activation)
 }
 END_TEST
 
+/* ---- Switches ---- */
+
+/* In Python null is false, whatever an absent key means. */
+START_TEST(a_switch_that_is_null_is_off)
+{
+    const struct lmq_hparams *h =
+        &read_small("DeepseekV3ForCausalLM", "'norm_topk_prob':null")->h;
+
+    ck_assert(!h->router_renormalises);
+    ck_assert(!read_small("DeepseekV3ForCausalLM", "'rope_interleave':null")
+                   ->source.has_rotary_pairs);
+    h = &read_small("GPTNeoXForCausalLM", "'use_parallel_residual':null")->h;
+    ck_assert_int_eq(h->residual, LMQ_RESIDUAL_SEQUENTIAL);
+    h = &read_small("LlamaForCausalLM",
+                    "'rope_scaling':{'type':'yarn','factor':4,"
+                    "'original_max_position_embeddings':64,"
+                    "'truncate':null}")->h;
+    ck_assert(h->rope_ramp_exact);
+    h = &read_small("Llama4ForCausalLM",
+                    "'head_dim':16,'use_qk_norm':null,"
+                    "'attn_temperature_tuning':null")->h;
+    ck_assert_int_eq(h->qk_norm, LMQ_QK_NORM_NONE);
+    ck_assert(!(h->score_growth > 0));
+    h = &read_small("Llama4ForCausalLM", "'head_dim':16")->h;
+    ck_assert_int_ne(h->qk_norm, LMQ_QK_NORM_NONE);
+    ck_assert(h->score_growth > 0);
+    assert_unsupported("AfmoeForCausalLM", "'route_norm':null",
+                       "'route_norm' null");
+    assert_unsupported("AfmoeForCausalLM", "'score_func':null", "");
+    assert_unsupported("LlamaForCausalLM", "'is_encoder_decoder':null", "");
+}
+END_TEST
+
 /* ---- Tokens ---- */
 
 START_TEST(tokens_are_whole_numbers)
@@ -462,6 +495,7 @@ main(void)
         two_contexts_before_scaling_agree,
         a_part_and_a_number_of_dimensions_agree,
         some_classes_do_not_look_at_the_activation,
+        a_switch_that_is_null_is_off,
         tokens_are_whole_numbers,
     };
 
