@@ -364,6 +364,20 @@ has_dense_feed(const struct lmq_hparams *h)
     return false;
 }
 
+/* The class lengthens shorter steps to this, under either name. What it usually
+ * is, changes next to nothing. */
+static void
+expect_short_steps(struct lmq_hf_config *config)
+{
+    static const char *const keys[] = {"time_step_min", "mamba_dt_min"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        double least = lmq_hf_real(config, config->json, keys[i], 0);
+        if (least > 0.001)
+            lmq_hparams_refuse(config->hparams, "'%s' %g", keys[i], least);
+    }
+}
+
 /* The number of layers that the configuration names counts for nothing beside
  * the list. */
 void
@@ -377,6 +391,7 @@ lmq_hf_begin_nemotron_hybrid(struct lmq_hf_config *config)
     size_t n = pattern == NULL ? 0 : strlen(pattern);
 
     begin_state_space(config);
+    expect_short_steps(config);
     if (list != NULL)
         n = json_array_size(list);
     if (n == 0 || n > LMQ_MAX_LAYERS) {

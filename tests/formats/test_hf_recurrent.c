@@ -263,6 +263,12 @@ START_TEST(states_that_make_no_sense_are_refused)
                        "'hybrid_override_pattern':'M-','mamba_hidden_act':"
                        "'gelu'",
                        "'mamba_hidden_act' 'gelu'");
+    assert_unsupported("NemotronHForCausalLM",
+                       "'hybrid_override_pattern':'-','time_step_min':0.5",
+                       "'time_step_min' 0.5");
+    assert_unsupported("NemotronHForCausalLM",
+                       "'hybrid_override_pattern':'-','mamba_dt_min':0.01",
+                       "'mamba_dt_min' 0.01");
     assert_wrong("Lfm2ForCausalLM", "'full_attn_idxs':['a']",
                  "full_attn_idxs");
     assert_wrong("Lfm2ForCausalLM", "'block_multiple_of':0",
