@@ -258,7 +258,11 @@ lmq_hf_finish_ernie_experts(struct lmq_hf_config *config)
         json, "moe_layer_end_index");
     struct lmq_hparams *h = config->hparams;
     int64_t last = json_is_integer(end) ? json_integer_value(end) : -1;
+    double least = lmq_hf_real(config, json, "moe_norm_min", 0);
 
+    /* Probabilities are divided by their sum, or by this where that is less. */
+    if (least > 1e-9)
+        lmq_hparams_refuse(h, "'moe_norm_min' %g", least);
     lmq_hf_mark_dense(config,
                       lmq_hf_count(config, json, "moe_layer_start_index", 1),
                       lmq_hf_period(config, "moe_layer_interval", 1));

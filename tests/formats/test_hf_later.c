@@ -296,6 +296,9 @@ START_TEST(ernie_4_5)
     ck_assert_uint_eq(m->h.shared_dim, 48);
     ck_assert_int_eq(m->h.router, LMQ_ROUTER_SOFTMAX);
     ck_assert(m->h.router_corrects && m->h.router_renormalises);
+    assert_unsupported("Ernie4_5_MoeForCausalLM", "'moe_norm_min':1e-12", "");
+    assert_unsupported("Ernie4_5_MoeForCausalLM", "'moe_norm_min':0.5",
+                       "'moe_norm_min' 0.5");
     m = read_small("Ernie4_5ForCausalLM", "'head_dim':16");
     ck_assert_str_eq(m->h.architecture, "ernie4_5");
     ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
