@@ -45,6 +45,13 @@ static const struct lmq_hf_key gptoss_keys[] = {
     END,
 };
 
+/* Older versions of the library do not look at them. */
+static const struct lmq_hf_only gptoss_only[] = {
+    NUMBER("swiglu_alpha", 1.702),
+    NUMBER("swiglu_limit", 7),
+    END_ONLY,
+};
+
 /* The width of its experts has the usual name. */
 static const struct lmq_hf_key llama4_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
@@ -196,7 +203,7 @@ const struct lmq_family lmq_later_families[] = {
             RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
             .head_dim = 64, .theta = 150000, .has_layer_types = true,
             .turns_unsaid = true, .activation_key = "",
-            .keys = {sizes, gptoss_keys},
+            .keys = {sizes, gptoss_keys}, .only = gptoss_only,
             .windows = lmq_hf_windows_by_period,
             .finish = lmq_hf_finish_gptoss,
             .biases = {.qkv = {"attention_bias", true},
@@ -381,7 +388,8 @@ const struct lmq_family lmq_later_families[] = {
             .source = {.norms_less_one = true},
             .eps_key = "norm_eps", .eps = 1e-5, .context = 4096,
             .theta = 10000, .partial = 0.5, .keys = {sizes, head_dim},
-            .names = LMQ_NAMES_LLAMA, MLP_BIASES},
+            .finish = lmq_hf_finish_nemotron, .names = LMQ_NAMES_LLAMA,
+            MLP_BIASES},
      .gguf = {.name = "nemotron", .keys = GPT_KEYS,
               .head = LMQ_GGUF_HEAD_MUST, .may_biases = LLAMA_BIASES,
               .must_biases = LMQ_GGUF_BIAS_NORM}},

@@ -87,6 +87,7 @@ struct lmq_hf_form {
     const char *partial_key; /* in place of partial_rotary_factor */
     bool has_sections;       /* rotary ones, for images */
     bool has_mscales;        /* the gain of rotary scaling, short and long */
+    bool has_inner_context;  /* that of longrope may stand in it alone */
     double local_theta;      /* of layers with a window; 0: like the others */
     const char *local_key;   /* the key for it; NULL: none */
     bool theta_differs;      /* from version to version: refused if absent */

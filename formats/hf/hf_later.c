@@ -1,8 +1,8 @@
 /*
  * hf_later.c - what the families of 2024 and later do in config.json beside
  * their rows: Llama 4, GLM 4.5, MiniMax M2, Ministral 3, Hunyuan, ERNIE 4.5,
- * Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar. The latest are
- * in hf_latest.c.
+ * Nemotron, Command A, EXAONE 4, Granite's experts, dots.llm1, CWM, Solar. The
+ * latest are in hf_latest.c.
  */
 #include "config.h"
 
@@ -273,6 +273,18 @@ lmq_hf_finish_ernie_experts(struct lmq_hf_config *config)
     h->router_renormalises = h->router_corrects = true;
 }
 
+/* ---- Nemotron ---- */
+
+/* Older versions of the library look for no scaling. */
+void
+lmq_hf_finish_nemotron(struct lmq_hf_config *config)
+{
+    if (config->hparams->rope_scaling != LMQ_ROPE_PLAIN)
+        lmq_hparams_refuse(config->hparams,
+                           "rotary scaling in a model of this kind, which "
+                           "versions of the library take differently");
+}
+
 /* ---- Command A, EXAONE 4 ---- */
 
 void
@@ -366,9 +378,19 @@ lmq_hf_finish_solar(struct lmq_hf_config *config)
 
 /* ---- Granite's experts ---- */
 
+/* Older versions of the library turn nothing if the key is there and says
+ * something else; newer ones do not look at it. */
 void
 lmq_hf_finish_granite_experts(struct lmq_hf_config *config)
 {
+    static const char key[] = "position_embedding_type";
+
+    if (lmq_hf_is_null(config->json, key) ||
+        strcmp(lmq_hf_text(config, config->json, key, "rope"), "rope") != 0)
+        lmq_hparams_refuse(config->hparams,
+                           "a '%s' that is not 'rope', which versions of the "
+                           "library take differently",
+                           key);
     lmq_hf_finish_granite(config);
     config->hparams->router = LMQ_ROUTER_SOFTMAX_CHOSEN;
 }

@@ -246,6 +246,32 @@ read_mscales(struct lmq_hf_config *config, const json_t *scaling)
     config->hparams->rope_attention_factor = gain;
 }
 
+/* Some versions of the library look for the original context beside the scaling
+ * alone, and then make the factor of it, whatever is said; but a few classes of
+ * their own code. */
+static void
+check_longrope(struct lmq_hf_config *config, const json_t *scaling)
+{
+    const struct lmq_hf_form *form = &config->family->hf;
+    struct lmq_hparams *h = config->hparams;
+    bool is_beside = form->original_context > 0 ||
+                     lmq_hf_has(config->json, context_key);
+    double ratio = (double)h->context / h->rope_context;
+
+    if (form->has_mscales)
+        return;
+    if (!is_beside && !form->has_inner_context && h->rope_context != h->context)
+        lmq_hparams_refuse(h, "an '%s' in rotary scaling and none beside it, "
+                              "which versions of the library take differently",
+                           context_key);
+    else if ((is_beside || form->has_inner_context) &&
+             !lmq_hf_has(scaling, "attention_factor") &&
+             fabs(h->rope_factor - ratio) > 1e-6 * ratio)
+        lmq_hparams_refuse(h, "a 'factor' of %g and contexts of %u and %u, "
+                              "which versions of the library take differently",
+                           h->rope_factor, h->rope_context, h->context);
+}
+
 /* A factor for each frequency, one list for short contexts and one for long
  * ones. The attention factor is sqrt(1 + ln(factor) / ln(original context))
  * unless it is said. */
@@ -271,6 +297,7 @@ read_longrope(struct lmq_hf_config *config, const json_t *scaling)
         attention = sqrt(1 + log(h->rope_factor) / log(h->rope_context));
     h->rope_attention_factor =
         lmq_hf_real(config, scaling, "attention_factor", attention);
+    check_longrope(config, scaling);
     if (config->family->hf.has_mscales)
         read_mscales(config, scaling);
 }

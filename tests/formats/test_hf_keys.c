@@ -367,6 +367,41 @@ START_TEST(two_contexts_before_scaling_agree)
 }
 END_TEST
 
+#define LONGROPE                                                              \
+    "'max_position_embeddings':64,'rope_scaling':{'type':'longrope',"         \
+    "'short_factor':[1,1,1,1,1,1,1,1],'long_factor':[2,2,2,2,2,2,2,2]"
+#define INSIDE                                                                \
+    "an 'original_max_position_embeddings' in rotary scaling and none beside" \
+    " it, which versions of the library take differently"
+#define OTHER_FACTOR                                                          \
+    "a 'factor' of 3 and contexts of 16 and 64, which versions of the "       \
+    "library take differently"
+
+START_TEST(the_context_of_longrope_stands_beside_it)
+{
+    static const struct {
+        const char *class, *more, *why;
+    } cases[] = {
+        {"LlamaForCausalLM", LONGROPE "," CONTEXT "16}", INSIDE},
+        {"LlamaForCausalLM", LONGROPE "," CONTEXT "64}", ""},
+        {"LlamaForCausalLM", LONGROPE "," CONTEXT "16}," CONTEXT "16", ""},
+        {"LlamaForCausalLM", LONGROPE "}," CONTEXT "16", ""},
+        {"LlamaForCausalLM", LONGROPE ",'factor':4}," CONTEXT "16", ""},
+        {"LlamaForCausalLM", LONGROPE ",'factor':3}," CONTEXT "16",
+         OTHER_FACTOR},
+        {"LlamaForCausalLM",
+         LONGROPE ",'factor':3,'attention_factor':1}," CONTEXT "16", ""},
+        {"LlamaForCausalLM", LONGROPE ",'factor':3}", ""},
+        {"MiniCPMForCausalLM", LONGROPE "," CONTEXT "16}", ""},
+        {"MiniCPMForCausalLM", LONGROPE ",'factor':3," CONTEXT "16}",
+         OTHER_FACTOR},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_unsupported(cases[i].class, cases[i].more, cases[i].why);
+}
+END_TEST
+
 START_TEST(a_part_and_a_number_of_dimensions_agree)
 {
     struct model *m = read_small("MiniMaxM2ForCausalLM",
@@ -493,6 +528,7 @@ main(void)
         kinds_of_layers_have_one_form,
         kinds_of_layers_have_one_name_for_scaling,
         two_contexts_before_scaling_agree,
+        the_context_of_longrope_stands_beside_it,
         a_part_and_a_number_of_dimensions_agree,
         some_classes_do_not_look_at_the_activation,
         a_switch_that_is_null_is_off,

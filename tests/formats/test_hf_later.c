@@ -49,9 +49,14 @@ START_TEST(gpt_oss_20b)
     ck_assert(m->h.rope_ramp_exact);
     ck_assert_double_eq(m->h.rope_factor, 32);
     assert_near(m->h.rope_attention_factor, 1 + 0.1 * log(32));
-    m = read_small("GptOssForCausalLM", "'swiglu_alpha':1.5");
+    m = read_small("GptOssForCausalLM", "'rope_scaling':{'type':'linear',"
+                                        "'factor':2},'swiglu_alpha':1.5");
     ck_assert_uint_eq(m->h.head_dim, 64);
-    ck_assert_double_eq(m->h.activation_slope, 1.5);
+    ck_assert_str_eq(m->h.unsupported, "'swiglu_alpha' 1.5");
+    assert_unsupported("GptOssForCausalLM",
+                       "'rope_scaling':{'type':'linear','factor':2},"
+                       "'swiglu_limit':5",
+                       "'swiglu_limit' 5");
 }
 END_TEST
 
@@ -338,6 +343,10 @@ START_TEST(nemotron_and_arcee_square)
     ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_RELU2);
     ck_assert(!m->h.is_gated);
     ck_assert_uint_eq(m->h.rotary_dim, 8);
+    assert_unsupported("NemotronForCausalLM",
+                       "'rope_scaling':{'type':'linear','factor':2}",
+                       "rotary scaling in a model of this kind, which "
+                       "versions of the library take differently");
     m = read_small("ArceeForCausalLM", "'hidden_act':'relu2'");
     ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_RELU2);
     ck_assert(!m->h.is_gated);
@@ -471,6 +480,10 @@ START_TEST(layers_beyond_all_are_refused)
 }
 END_TEST
 
+#define STANDS_STILL                                                          \
+    "a 'position_embedding_type' that is not 'rope', which versions of the "  \
+    "library take differently"
+
 START_TEST(granite_3_1_experts)
 {
     struct model *m = read_small(
@@ -485,6 +498,12 @@ START_TEST(granite_3_1_experts)
     ck_assert_uint_eq(m->h.expert_dim, 96);
     ck_assert_uint_eq(m->h.shared_dim, 24);
     assert_near(m->h.logit_scale, 1.0 / 6);
+    assert_unsupported("GraniteMoeForCausalLM",
+                       "'position_embedding_type':'rope'", "");
+    assert_unsupported("GraniteMoeForCausalLM",
+                       "'position_embedding_type':'nope'", STANDS_STILL);
+    assert_unsupported("GraniteMoeSharedForCausalLM",
+                       "'position_embedding_type':null", STANDS_STILL);
 }
 END_TEST
 
