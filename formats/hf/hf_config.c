@@ -343,6 +343,25 @@ refuse_others(struct lmq_hf_config *config, const struct lmq_hf_only *only)
     }
 }
 
+/* In a window of 0 nothing is seen, of 0 groups nothing is chosen: what has none
+ * says null. */
+static void
+refuse_zeros(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    for (size_t i = 0; i < LMQ_HF_MOST_LISTS; i++)
+        for (const struct lmq_hf_key *key = config->family->hf.keys[i];
+             key != NULL && key->key != NULL; key++) {
+            const json_t *value = json_object_get(config->json, key->key);
+            if (json_is_integer(value) && json_integer_value(value) == 0 &&
+                (key->field == LMQ_FIELD(sliding_window) ||
+                 (key->field == LMQ_FIELD(n_expert_groups_used) &&
+                  h->n_expert_groups > 0)))
+                lmq_hparams_refuse(h, "'%s' 0", key->key);
+        }
+}
+
 /* Models of several parts keep it outside of the text model's object; the
  * weights have the last word (adopt_head() in normalise.c). */
 static void
@@ -484,6 +503,7 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     read_layer_types(config);
     if (family->hf.finish != NULL)
         family->hf.finish(config);
+    refuse_zeros(config);
     lmq_hparams_settle(config->hparams);
     if (!config->is_beyond)
         check_counts(config);

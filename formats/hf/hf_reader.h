@@ -68,7 +68,7 @@ void lmq_hf_mark(struct lmq_hf_config *config, int64_t layer,
 void lmq_hf_unmark(struct lmq_hf_config *config, int64_t layer,
                    enum lmq_layer_kind kind);
 
-/* A period of layers, by which the library divides: not 0. */
+/* A period of layers, by which the library divides, or a window: not 0. */
 uint32_t lmq_hf_period(struct lmq_hf_config *config, const char *key,
                        uint32_t absent);
 

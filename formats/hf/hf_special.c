@@ -23,10 +23,9 @@ lmq_hf_windows_qwen(struct lmq_hf_config *config)
         lmq_hf_count(config, config->json, "max_window_layers", 28);
 
     if (lmq_hf_switch(config, config->json, "use_sliding_window", false))
-        h->sliding_window =
-            lmq_hf_is_null(config->json, "sliding_window")
-                ? 0
-                : lmq_hf_count(config, config->json, "sliding_window", 4096);
+        h->sliding_window = lmq_hf_is_null(config->json, "sliding_window")
+                                ? 0
+                                : lmq_hf_period(config, "sliding_window", 4096);
     for (uint32_t i = 0; i < n_full && i < lmq_hf_layers(config); i++)
         lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }
@@ -86,9 +85,9 @@ lmq_hf_windows_smollm3(struct lmq_hf_config *config)
     const json_t *has_rope = lmq_hf_list(config, config->json, key);
     uint32_t period = lmq_hf_period(config, "no_rope_layer_interval", 4);
 
-    if (lmq_hf_switch(config, config->json, "use_sliding_window", false))
-        h->sliding_window =
-            lmq_hf_count(config, config->json, "sliding_window", 0);
+    if (lmq_hf_switch(config, config->json, "use_sliding_window", false) &&
+        lmq_hf_has(config->json, "sliding_window"))
+        h->sliding_window = lmq_hf_period(config, "sliding_window", 0);
     if (has_rope != NULL && json_array_size(has_rope) < h->n_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
                     key, json_array_size(has_rope), h->n_layers);
@@ -338,6 +337,21 @@ lmq_hf_write_granite(const struct lmq_hparams *h, json_t **config)
 
 /* ---- DeepSeek ---- */
 
+/* To some classes a head is what turns, to others all of it; a part that makes
+ * other dimensions turn than "qk_rope_head_dim" makes no model to either. */
+static void
+expect_whole_part(struct lmq_hf_config *config)
+{
+    static const char key[] = "partial_rotary_factor";
+    struct lmq_hparams *h = config->hparams;
+    double part = lmq_hf_real(config, config->json, key, 1);
+
+    part = lmq_hf_real(config, lmq_hf_rope_object(config), key, part);
+    if ((part < 1 || part > 1) &&
+        fabs(part * h->head_dim - h->rotary_dim) > 0.001)
+        lmq_hparams_refuse(h, "'%s' %g", key, part);
+}
+
 /* All heads share one latent vector; what a head makes of it has as many heads
  * as there are queries. */
 static void
@@ -349,6 +363,7 @@ begin_latent(struct lmq_hf_config *config, uint32_t usual)
 
     h->head_dim = lmq_hf_width(config, nope + h->rotary_dim, 1);
     h->n_kv_heads = h->n_heads;
+    expect_whole_part(config);
     if (h->norm_eps < 1e-6 || h->norm_eps > 1e-6)
         h->latent_eps = 1e-6; /* whatever the file says */
     if (nope == 0 || h->rotary_dim == 0 || h->value_dim == 0 ||

@@ -492,6 +492,56 @@ START_TEST(a_switch_that_is_null_is_off)
 }
 END_TEST
 
+/* ---- Zeros ---- */
+
+/* In a window of 0 nothing is seen; null is none. */
+START_TEST(a_zero_is_not_none)
+{
+    static const char *const names[] = {
+        "MistralForCausalLM", "MixtralForCausalLM", "Phi3ForCausalLM",
+        "Starcoder2ForCausalLM", "MinistralForCausalLM",
+    };
+    static const char *const used[] = {"Qwen2ForCausalLM",
+                                       "SmolLM3ForCausalLM"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_unsupported(names[i], "'sliding_window':0",
+                           "'sliding_window' 0");
+        assert_unsupported(names[i], "'sliding_window':null", "");
+    }
+    for (size_t i = 0; i < sizeof(used) / sizeof(used[0]); i++) {
+        assert_unsupported(used[i], "'sliding_window':0", "");
+        assert_wrong(used[i], "'use_sliding_window':true,'sliding_window':0",
+                     "'sliding_window' in the configuration is 0");
+        assert_unsupported(
+            used[i], "'use_sliding_window':true,'sliding_window':null", "");
+    }
+    assert_unsupported("LlamaForCausalLM", "'sliding_window':0", "");
+    assert_unsupported("DeepseekV3ForCausalLM", "'n_group':1,'topk_group':0",
+                       "'topk_group' 0");
+    assert_unsupported("DeepseekV2ForCausalLM",
+                       "'num_experts_per_tok':2,'n_group':1,'topk_group':0",
+                       "");
+}
+END_TEST
+
+START_TEST(heads_of_a_latent_vector_have_one_part_that_turns)
+{
+    assert_unsupported("DeepseekV3ForCausalLM", "'partial_rotary_factor':0.5",
+                       "'partial_rotary_factor' 0.5");
+    assert_unsupported("DeepseekV3ForCausalLM", "'partial_rotary_factor':1.0",
+                       "");
+    assert_unsupported("Mistral4ForCausalLM",
+                       "'rope_parameters':{'rope_type':'default',"
+                       "'partial_rotary_factor':0.5}",
+                       "");
+    assert_unsupported("Mistral4ForCausalLM",
+                       "'rope_parameters':{'rope_type':'default',"
+                       "'partial_rotary_factor':0.25}",
+                       "'partial_rotary_factor' 0.25");
+}
+END_TEST
+
 /* ---- Tokens ---- */
 
 START_TEST(tokens_are_whole_numbers)
@@ -532,6 +582,8 @@ main(void)
         a_part_and_a_number_of_dimensions_agree,
         some_classes_do_not_look_at_the_activation,
         a_switch_that_is_null_is_off,
+        a_zero_is_not_none,
+        heads_of_a_latent_vector_have_one_part_that_turns,
         tokens_are_whole_numbers,
     };
 
