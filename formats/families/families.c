@@ -56,7 +56,9 @@ static const struct lmq_hf_key mixtral_keys[] = {
     END,
 };
 
+/* The width of dense layers, which there may be none of. */
 static const struct lmq_hf_key qwen2moe_keys[] = {
+    KEY("intermediate_size", hidden_dim, 5632),
     KEY("num_experts", n_experts, 60),
     KEY("num_experts_per_tok", n_experts_used, 4),
     KEY("moe_intermediate_size", expert_dim, 1408),
@@ -67,6 +69,7 @@ static const struct lmq_hf_key qwen2moe_keys[] = {
 
 /* Versions differ in what they call the number of experts. */
 static const struct lmq_hf_key qwen3moe_keys[] = {
+    KEY("intermediate_size", hidden_dim, 6144),
     KEY("num_experts", n_experts, 128),
     KEY("num_local_experts", n_experts, ALIAS),
     KEY("num_experts_per_tok", n_experts_used, 8),

@@ -123,6 +123,7 @@ static const struct lmq_hf_only hyv3_only[] = {
 };
 
 static const struct lmq_hf_key mellum_keys[] = {
+    KEY("intermediate_size", hidden_dim, 7168),
     KEY_OR_NULL("sliding_window", sliding_window, 1024),
     KEY("num_experts", n_experts, 64),
     KEY("num_local_experts", n_experts, ALIAS),

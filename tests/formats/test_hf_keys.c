@@ -492,6 +492,32 @@ START_TEST(a_switch_that_is_null_is_off)
 }
 END_TEST
 
+/* ---- Widths ---- */
+
+START_TEST(where_all_layers_are_experts_there_may_be_no_other_width)
+{
+    static const struct {
+        const char *class;
+        uint32_t width;
+    } cases[] = {
+        {"Qwen2MoeForCausalLM", 5632},
+        {"Qwen3MoeForCausalLM", 6144},
+        {"MellumForCausalLM", 7168},
+    };
+    char text[512];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(text, sizeof(text),
+                 "{'architectures':['%s'],'hidden_size':64,"
+                 "'num_hidden_layers':2,'num_attention_heads':4,"
+                 "'num_key_value_heads':4,'vocab_size':100}",
+                 cases[i].class);
+        ck_assert_uint_eq(read_model(text)->h.hidden_dim, cases[i].width);
+        ck_assert_uint_eq(read_small(cases[i].class, "")->h.hidden_dim, 96);
+    }
+}
+END_TEST
+
 /* ---- Zeros ---- */
 
 /* In a window of 0 nothing is seen; null is none. */
@@ -582,6 +608,7 @@ main(void)
         a_part_and_a_number_of_dimensions_agree,
         some_classes_do_not_look_at_the_activation,
         a_switch_that_is_null_is_off,
+        where_all_layers_are_experts_there_may_be_no_other_width,
         a_zero_is_not_none,
         heads_of_a_latent_vector_have_one_part_that_turns,
         tokens_are_whole_numbers,
