@@ -343,8 +343,8 @@ refuse_others(struct lmq_hf_config *config, const struct lmq_hf_only *only)
     }
 }
 
-/* In a window of 0 nothing is seen, of 0 groups nothing is chosen: what has none
- * says null. */
+/* In a window of 0 nothing is seen, of 0 groups nothing is chosen: what has
+ * none says null. */
 static void
 refuse_zeros(struct lmq_hf_config *config)
 {

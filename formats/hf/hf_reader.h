@@ -22,8 +22,9 @@ struct lmq_hf_config {
 
 /*
  * Absent and null give `absent`, but a switch that is null is false; another
- * type is an error that names the key, and stays in config->status. After an error everything is absent, so that
- * callers may go on. `object` is config->json or one inside it.
+ * type is an error that names the key, and stays in config->status. After an
+ * error everything is absent, so that callers may go on. `object` is
+ * config->json or one inside it.
  */
 uint32_t lmq_hf_count(struct lmq_hf_config *config, const json_t *object,
                       const char *key, uint32_t absent);
