@@ -86,8 +86,7 @@ for command in "validate -f $fable $fable - --max-tokens 9 --report text" \
     cmp -s text text.copy || fail "$command destroys its text"
 done
 
-# Recipe and page appear together, or neither does, whichever call fails. That
-# a file cannot be named later is found out before, and no failure.
+# Recipe and page appear together, or neither does, whichever call fails.
 for class in fsync rename; do
     at=1 n_lost=0
     while FAULT_CLASS=$class FAULT_AT=$at FAULT_ERRNO=5 FAULT_FD=9 \
