@@ -160,17 +160,16 @@ lmq_hf_finish_dots1(struct lmq_hf_config *config)
 static void
 check_rotary_dim(struct lmq_hf_config *config)
 {
-    static const char key[] = "partial_rotary_factor";
     struct lmq_hparams *h = config->hparams;
-    double part = lmq_hf_real(config, config->json, key, 0);
+    double part = lmq_hf_rotary_part(config, 0);
 
-    part = lmq_hf_real(config, lmq_hf_rope_object(config), key, part);
     if (!lmq_hf_has(config->json, "rotary_dim") || !(part > 0))
         return;
     if (h->rope_scaling == LMQ_ROPE_FACTORS ||
         fabs(part * h->head_dim - h->rotary_dim) > 0.001)
-        lmq_hparams_refuse(h, "a 'rotary_dim' of %u beside a '%s' of %g",
-                           h->rotary_dim, key, part);
+        lmq_hparams_refuse(h, "a 'rotary_dim' of %u beside a "
+                              "'partial_rotary_factor' of %g",
+                           h->rotary_dim, part);
 }
 
 void

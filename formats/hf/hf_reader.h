@@ -117,6 +117,9 @@ void lmq_hf_put_null(json_t **config, const char *key);
  * where both are there; NULL without either. */
 const json_t *lmq_hf_rope_object(struct lmq_hf_config *config);
 
+/* "partial_rotary_factor": in that object, or beside it. */
+double lmq_hf_rotary_part(struct lmq_hf_config *config, double absent);
+
 /* Base, dimensions and scaling. A kind of scaling that has no name there is
  * left out. */
 void lmq_hf_read_rope(struct lmq_hf_config *config);

@@ -74,6 +74,15 @@ lmq_hf_rope_object(struct lmq_hf_config *config)
     return json_object_size(scaling) > 0 ? scaling : parameters;
 }
 
+double
+lmq_hf_rotary_part(struct lmq_hf_config *config, double absent)
+{
+    static const char key[] = "partial_rotary_factor";
+    double beside = lmq_hf_real(config, config->json, key, absent);
+
+    return lmq_hf_real(config, lmq_hf_rope_object(config), key, beside);
+}
+
 /* "type" is the older name, of which some files still have both. */
 static const char *
 kind_of_scaling(struct lmq_hf_config *config, const json_t *scaling)

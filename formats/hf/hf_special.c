@@ -342,14 +342,12 @@ lmq_hf_write_granite(const struct lmq_hparams *h, json_t **config)
 static void
 expect_whole_part(struct lmq_hf_config *config)
 {
-    static const char key[] = "partial_rotary_factor";
     struct lmq_hparams *h = config->hparams;
-    double part = lmq_hf_real(config, config->json, key, 1);
+    double part = lmq_hf_rotary_part(config, 1);
 
-    part = lmq_hf_real(config, lmq_hf_rope_object(config), key, part);
     if ((part < 1 || part > 1) &&
         fabs(part * h->head_dim - h->rotary_dim) > 0.001)
-        lmq_hparams_refuse(h, "'%s' %g", key, part);
+        lmq_hparams_refuse(h, "'partial_rotary_factor' %g", part);
 }
 
 /* All heads share one latent vector; what a head makes of it has as many heads
