@@ -229,7 +229,7 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .begin = BOS, .system = { LLAMA4("system"), "<|eot|>" },
       .user = { LLAMA4("user"), "<|eot|>" },
       .answer = { LLAMA4("assistant"), "<|eot|>" },
-      .drops_empty = true, .ends = { "<|eot|>" }, .trims = LMQ_TRIMS_SYSTEM },
+      .ends = { "<|eot|>" }, .trims = LMQ_TRIMS_SYSTEM },
     { .name = "gemma", .models = "Gemma 1 to 3",
       .has = { "<start_of_turn>" },
       .begin = BOS, .place = LMQ_SYSTEM_FIRST, .system = { "", "\n\n" },

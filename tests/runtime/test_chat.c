@@ -177,7 +177,8 @@ START_TEST(white_and_empty_words_are_left_out_where_templates_do)
         {"llama2-once", "S", " hi ",
          "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\n hi [/INST]"},
         {"llama4", " \n", "hi",
-         "<s><|header_start|>user<|header_end|>\n\nhi<|eot|>"
+         "<s><|header_start|>system<|header_end|>\n\n<|eot|>"
+         "<|header_start|>user<|header_end|>\n\nhi<|eot|>"
          "<|header_start|>assistant<|header_end|>\n\n"},
         {"solar", "", "hi", "### User:\nhi\n\n### Assistant:\n"},
         {"solar", " ", "hi",
