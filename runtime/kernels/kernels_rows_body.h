@@ -58,6 +58,9 @@ struct rows_job {
     float *sums; /* [tile of tokens][tile of rows][row][token][LANES] */
     const float *packed;   /* this block's, or one token */
     struct lmq_wanted next; /* the tiles of tokens ask for it */
+    bool is_short;          /* so are the rows; few tokens ask for bytes that */
+    size_t ahead;           /* are so far ahead, */
+    size_t leap, behind;    /* or from byte `leap` of a row on so far */
 };
 
 /* Tokens in the tile that begins when `n` are left. Few sizes, as each is a
@@ -93,28 +96,19 @@ rows_pack(const struct rows_job *job, float *to)
     }
 }
 
-/* What comes after byte `at` of a tile's rows: of short ones the same columns of
- * a later tile, of all columns those that follow, behind the end those of the
- * next tile, else the same columns of the next tile but one. */
+/* What comes after byte `at` of a tile's rows. */
 LMQ_INLINE void
 ask_for_rows(const struct rows_job *job, const unsigned char *const *p,
              size_t at, size_t n_r)
 {
-    const size_t tile = LMQ_TILE_R * job->stride;
-    const bool is_short = 2 * tile <= NEAR_BYTES;
-    const bool is_whole = job->col1 - job->col0 == job->rows->n_cols;
-    size_t ahead = at + 2 * tile;
-
-    if (is_short)
-        ahead = at + NEAR_BYTES / tile * tile;
-    else if (is_whole)
-        ahead = at + ALONG_BYTES +
-                (at + ALONG_BYTES < job->stride ? 0 : tile - job->stride);
+    if (job->is_short) {
+        LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
+            lmq_prefetch(p[r], at + job->ahead);
+        return;
+    }
+    at += at < job->leap ? job->ahead : job->behind;
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        if (is_short)
-            lmq_prefetch(p[r], ahead);
-        else
-            lmq_prefetch_second(p[r], ahead);
+        lmq_prefetch_second(p[r], at);
 }
 
 /* One step: `offset` columns behind `column`, and x of them. */
@@ -405,6 +399,25 @@ wanted_next(const struct rows_job *job, const struct rows_plan *plan)
     };
 }
 
+/* How far ahead tiles of few tokens ask: of short rows for the same columns of
+ * a later tile, of all columns for those that follow, behind the end for those
+ * of the next tile, else for the same columns of the next tile but one. */
+static void
+look_ahead(struct rows_job *job)
+{
+    const size_t tile = LMQ_TILE_R * job->stride;
+    const bool is_whole = job->col1 - job->col0 == job->rows->n_cols;
+
+    job->is_short = 2 * tile <= NEAR_BYTES;
+    job->leap = SIZE_MAX;
+    job->ahead = job->is_short ? NEAR_BYTES / tile * tile : 2 * tile;
+    if (is_whole && !job->is_short) {
+        job->ahead = ALONG_BYTES;
+        job->leap = job->stride > ALONG_BYTES ? job->stride - ALONG_BYTES : 0;
+        job->behind = ALONG_BYTES + tile - job->stride;
+    }
+}
+
 /* A block of rows and the job's tokens, which are packed unless the plan says
  * otherwise. */
 static void
@@ -432,6 +445,7 @@ multiply_rows_block(struct rows_job *job, const struct rows_plan *plan,
         job->next = wanted_next(job, plan);
         if (widens(rows, n_tokens))
             rows_widen_any(job);
+        look_ahead(job);
         if (plan->is_one) {
             job->packed = job->x;
         } else if (plan->packs_blocks) {
