@@ -452,6 +452,57 @@ START_TEST(biases_of_a_gguf_are_float32)
 }
 END_TEST
 
+/* What its remarks say of llama.cpp; NULL for nothing. */
+static const char *
+find_remark(const struct lmq_report *report)
+{
+    char key[32];
+    const char *note;
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(key, sizeof(key), "notes.%d", i);
+        note = lmq_report_string(report, key);
+        if (note == NULL || strncmp(note, "llama.cpp ", 10) == 0)
+            return note;
+    }
+    return NULL;
+}
+
+START_TEST(what_llama_cpp_takes_for_granted_is_told)
+{
+    static const struct {
+        const char *family, *words;
+    } cases[] = {
+        {"phi3", "leaves out the window of 'phi3': beyond 10 tokens"},
+        {"cohere-plus", "does not load this 'command-r': it has norms"},
+        {"deepseek2-lite", "does not load this 'deepseek2': it has queries"},
+        {"gpt-oss", "rounds where the ramp of YaRN begins"},
+        {"exaone4", "as wide as the model together, 60, not 84"},
+        {"qwen3", NULL},
+        {"nemotron", NULL},
+    };
+    const struct lmq_export_options all = {.to = "gguf", .replaces = 1};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct family_model *model =
+            family_make(family_find(cases[i].family), 1, 0, 1);
+        family_write(model, in_folder("source"));
+        family_free(model);
+        struct lmq_report *report =
+            export_to(in_folder("source"), in_folder("a.gguf"), &all);
+        const char *remark = find_remark(report);
+        if (cases[i].words == NULL)
+            ck_assert_msg(remark == NULL, "%s: %s", cases[i].family, remark);
+        else
+            ck_assert_msg(remark != NULL &&
+                              strstr(remark, cases[i].words) != NULL,
+                          "%s: %s", cases[i].family,
+                          remark == NULL ? "nothing" : remark);
+        lmq_report_free(report);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -468,6 +519,7 @@ main(void)
         exports_of_a_trained_model_do_not_drift,
         a_container_becomes_another_with_a_warning,
         biases_of_a_gguf_are_float32,
+        what_llama_cpp_takes_for_granted_is_told,
     };
 
     return RUN_SUITE("export", tests);

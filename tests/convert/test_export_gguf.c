@@ -611,60 +611,6 @@ START_TEST(an_existing_file_is_left_alone)
 }
 END_TEST
 
-/* What its remarks say of llama.cpp; NULL for nothing. */
-static const char *
-find_remark(const struct lmq_report *report)
-{
-    char key[32];
-    const char *note;
-
-    for (int i = 0; i < 20; i++) {
-        snprintf(key, sizeof(key), "notes.%d", i);
-        note = lmq_report_string(report, key);
-        if (note == NULL || strncmp(note, "llama.cpp ", 10) == 0)
-            return note;
-    }
-    return NULL;
-}
-
-START_TEST(what_llama_cpp_takes_for_granted_is_told)
-{
-    static const struct {
-        const char *family, *words;
-    } cases[] = {
-        {"phi3", "leaves out the window of 'phi3': beyond 10 tokens"},
-        {"cohere-plus", "does not load this 'command-r': it has norms"},
-        {"deepseek2-lite", "does not load this 'deepseek2': it has queries"},
-        {"gpt-oss", "rounds where the ramp of YaRN begins"},
-        {"exaone4", "as wide as the model together, 60, not 84"},
-        {"qwen3", NULL},
-        {"nemotron", NULL},
-    };
-    const struct lmq_export_options all = {.to = "gguf", .replaces = 1};
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct family_model *model =
-            family_make(family_find(cases[i].family), 1, 0, 1);
-        struct lmq_report *report;
-        struct lmq_error err = {0};
-        write_family(model, in_folder("source"));
-        family_free(model);
-        ck_assert_int_eq(export_as(in_folder("source"), in_folder("a.gguf"),
-                                   &all, &report, &err),
-                         LMQ_OK);
-        const char *remark = find_remark(report);
-        if (cases[i].words == NULL)
-            ck_assert_msg(remark == NULL, "%s: %s", cases[i].family, remark);
-        else
-            ck_assert_msg(remark != NULL &&
-                              strstr(remark, cases[i].words) != NULL,
-                          "%s: %s", cases[i].family,
-                          remark == NULL ? "nothing" : remark);
-        lmq_report_free(report);
-    }
-}
-END_TEST
-
 int
 main(void)
 {
@@ -684,7 +630,6 @@ main(void)
         types_can_be_asked_for,
         the_number_of_threads_changes_nothing,
         an_existing_file_is_left_alone,
-        what_llama_cpp_takes_for_granted_is_told,
     };
     size_t n = 0;
 
