@@ -17,7 +17,19 @@ static const char *const of_its_width[] = {
     "bailingmoe2", "baichuan", "bloom", "chatglm", "cohere2", "command-r",
     "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "lfm2", "lfm2moe", "mpt",
     "nemotron", "olmo", "olmo2", "olmoe", "phi2", "phi3", "qwen2", "qwen2moe",
-    "stablelm", "starcoder2",
+    "stablelm", "starcoder2", NULL,
+};
+
+/* Those in which it finds factors of frequencies that always count, and those
+ * in which it finds the ones of longrope. */
+static const char *const has_factors[] = {
+    "apertus", "arcee", "exaone", "exaone-moe", "exaone4", "falcon-h1", "gemma4",
+    "granite", "granite_swa", "granitehybrid", "granitemoe", "llama", "llama4",
+    "minicpm", "mistral3", NULL,
+};
+static const char *const has_long_factors[] = {
+    "apertus", "granite", "granite_swa", "granitemoe", "llama", "minicpm",
+    "minicpm3", "mistral3", "phi3", NULL,
 };
 
 /* Layers of the one that has windows. */
@@ -26,12 +38,11 @@ static const char *const of_its_width[] = {
 #define COMMAND_R_NORMED 64
 
 static bool
-is_of_its_width(const char *name)
+is_one_of(const char *name, const char *const *names)
 {
-    for (size_t i = 0; i < sizeof(of_its_width) / sizeof(of_its_width[0]); i++)
-        if (strcmp(name, of_its_width[i]) == 0)
-            return true;
-    return false;
+    while (*names != NULL && strcmp(name, *names) != 0)
+        names++;
+    return *names != NULL;
 }
 
 /* Those of DeepSeek's makers whose queries have no latents, by their sizes. */
@@ -80,7 +91,7 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants attention "
                       "in one layer at least",
                       name);
-    else if (is_of_its_width(name) && width != h->dim)
+    else if (is_one_of(name, of_its_width) && width != h->dim)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants heads that "
                       "are as wide as the model together, %u, not %llu",
@@ -116,6 +127,49 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       name);
 }
 
+static void
+note_other(const struct lmq_gguf_plan *plan, const char *name,
+           const char *what)
+{
+    lmq_notes_add(plan->notes,
+                  "llama.cpp computes something else than this '%s': it %s",
+                  name, what);
+}
+
+static void
+note_rope(const struct lmq_gguf_plan *plan, const char *name)
+{
+    const struct lmq_hparams *h = &plan->written;
+    const bool is_yarn = h->rope_scaling == LMQ_ROPE_YARN;
+
+    if ((h->rope_scaling == LMQ_ROPE_FACTORS &&
+         !is_one_of(name, has_factors)) ||
+        (h->rope_scaling == LMQ_ROPE_LONGROPE &&
+         !is_one_of(name, has_long_factors)))
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it knows no factors "
+                      "of frequencies there",
+                      name);
+    if (h->rope_scaling == LMQ_ROPE_FACTORS && strcmp(name, "falcon-h1") == 0)
+        note_other(plan, name, "leaves out the factors of frequencies");
+    if (is_yarn && strcmp(name, "mistral3") != 0 &&
+        (h->rope_beta_fast < 32 || h->rope_beta_fast > 32 ||
+         h->rope_beta_slow < 1 || h->rope_beta_slow > 1))
+        note_other(plan, name,
+                   "takes 32 and 1 for where the ramp of YaRN begins and "
+                   "ends");
+    if (strcmp(name, "olmo2") == 0 && h->sliding_window > 0 &&
+        h->rope_local_theta > 0 &&
+        (h->rope_local_theta < h->rope_theta ||
+         h->rope_local_theta > h->rope_theta))
+        note_other(plan, name, "has one base for windows and all");
+    if (is_yarn && h->rope_ramp_exact)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp rounds where the ramp of YaRN begins and "
+                      "ends, which this model does not: it computes somewhat "
+                      "else");
+}
+
 void
 lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
 {
@@ -136,9 +190,5 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
                       "llama.cpp leaves out the window of '%s': beyond %u "
                       "tokens it computes something else",
                       name, h->sliding_window);
-    if (h->rope_scaling == LMQ_ROPE_YARN && h->rope_ramp_exact)
-        lmq_notes_add(plan->notes,
-                      "llama.cpp rounds where the ramp of YaRN begins and "
-                      "ends, which this model does not: it computes somewhat "
-                      "else");
+    note_rope(plan, name);
 }

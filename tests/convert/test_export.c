@@ -468,36 +468,72 @@ find_remark(const struct lmq_report *report)
     return NULL;
 }
 
+static void
+write_scaled(const char *name, const char *scaling, const char *folder)
+{
+    static const char none[] = "\"rope_scaling\": null";
+    struct family_model *model = family_make(family_find(name), 1, 0, 1);
+    char path[4096];
+    size_t n;
+
+    family_write(model, folder);
+    family_free(model);
+    if (scaling == NULL)
+        return;
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    char *text = (char *)read_file(path, &n);
+    text = realloc(text, n + 1);
+    ck_assert_ptr_nonnull(text);
+    text[n] = '\0';
+    char *at = strstr(text, none);
+    FILE *file = fopen(path, "wb");
+    ck_assert(at != NULL && file != NULL);
+    fprintf(file, "%.*s\"rope_scaling\": {%s}%s", (int)(at - text), text,
+            scaling, at + strlen(none));
+    ck_assert_int_eq(fclose(file), 0);
+    free(text);
+}
+
+#define LLAMA3                                                                \
+    "\"rope_type\": \"llama3\", \"factor\": 4, \"low_freq_factor\": 1, "      \
+    "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 16"
+#define YARN                                                                  \
+    "\"rope_type\": \"yarn\", \"factor\": 4, "                                \
+    "\"original_max_position_embeddings\": 16"
+
 START_TEST(what_llama_cpp_takes_for_granted_is_told)
 {
     static const struct {
-        const char *family, *words;
+        const char *family, *scaling, *words;
     } cases[] = {
-        {"phi3", "leaves out the window of 'phi3': beyond 10 tokens"},
-        {"cohere-plus", "does not load this 'command-r': it has norms"},
-        {"deepseek2-lite", "does not load this 'deepseek2': it has queries"},
-        {"gpt-oss", "rounds where the ramp of YaRN begins"},
-        {"exaone4", "as wide as the model together, 60, not 84"},
-        {"qwen3", NULL},
-        {"nemotron", NULL},
+        {"phi3", NULL, "leaves out the window of 'phi3': beyond 10 tokens"},
+        {"cohere-plus", NULL, "does not load this 'command-r': it has norms"},
+        {"deepseek2-lite", NULL,
+         "does not load this 'deepseek2': it has queries"},
+        {"gpt-oss", NULL, "rounds where the ramp of YaRN begins"},
+        {"exaone4", NULL, "as wide as the model together, 60, not 84"},
+        {"qwen3", NULL, NULL},
+        {"nemotron", NULL, NULL},
+        {"llama2", LLAMA3, NULL},
+        {"qwen3", LLAMA3, "does not load this 'qwen3': it knows no factors"},
+        {"falcon-h1", LLAMA3, "it leaves out the factors of frequencies"},
+        {"qwen3", YARN, NULL},
+        {"qwen3", YARN ", \"beta_fast\": 16", "takes 32 and 1 for where"},
+        {"qwen3", YARN ", \"beta_slow\": 2", "takes 32 and 1 for where"},
     };
     const struct lmq_export_options all = {.to = "gguf", .replaces = 1};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct family_model *model =
-            family_make(family_find(cases[i].family), 1, 0, 1);
-        family_write(model, in_folder("source"));
-        family_free(model);
+        write_scaled(cases[i].family, cases[i].scaling, in_folder("source"));
         struct lmq_report *report =
             export_to(in_folder("source"), in_folder("a.gguf"), &all);
         const char *remark = find_remark(report);
         if (cases[i].words == NULL)
-            ck_assert_msg(remark == NULL, "%s: %s", cases[i].family, remark);
+            ck_assert_msg(remark == NULL, "%zu: %s", i, remark);
         else
             ck_assert_msg(remark != NULL &&
                               strstr(remark, cases[i].words) != NULL,
-                          "%s: %s", cases[i].family,
-                          remark == NULL ? "nothing" : remark);
+                          "%zu: %s", i, remark == NULL ? "nothing" : remark);
         lmq_report_free(report);
     }
 }
