@@ -282,7 +282,8 @@ const struct lmq_family lmq_later_families[] = {
      .gguf = {.name = "minimax-m2",
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
                       LMQ_GGUF_ROUTER,
-              .begin = lmq_gguf_begin_sigmoid, .head = LMQ_GGUF_HEAD_MUST}},
+              .begin = lmq_gguf_begin_sigmoid_mixture,
+              .head = LMQ_GGUF_HEAD_MUST}},
     {.name = "mistral3",
      .hf = {.classes = {{"Ministral3ForCausalLM", "ministral3", NULL, false}},
             RMS_EPS(1e-5), .context = 262144, .n_kv_heads = 8,

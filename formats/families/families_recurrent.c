@@ -275,7 +275,7 @@ const struct lmq_family lmq_recurrent_families[] = {
               .keys = LLAMA_KEYS | LMQ_GGUF_SHORT | LMQ_GGUF_EXPERTS |
                       LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER,
               .joins = LMQ_JOINS_QKVZ, .has_late_norm_name = true,
-              .begin = lmq_gguf_begin_sigmoid}},
+              .begin = lmq_gguf_begin_sigmoid_mixture}},
 };
 
 const size_t lmq_n_recurrent_families =

@@ -413,7 +413,13 @@ void
 lmq_gguf_begin_sigmoid(struct lmq_hparams *h)
 {
     h->router = LMQ_ROUTER_SIGMOID;
-    h->router_renormalises = true;
+}
+
+void
+lmq_gguf_begin_sigmoid_mixture(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_sigmoid(h);
+    lmq_gguf_begin_mixture(h);
 }
 
 void

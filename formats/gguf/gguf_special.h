@@ -14,6 +14,7 @@ void lmq_gguf_begin_gemma3(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma4(struct lmq_hparams *hparams);
 void lmq_gguf_begin_llama4(struct lmq_hparams *hparams);
 void lmq_gguf_begin_sigmoid(struct lmq_hparams *hparams);
+void lmq_gguf_begin_sigmoid_mixture(struct lmq_hparams *hparams);
 void lmq_gguf_begin_hunyuan(struct lmq_hparams *hparams);
 void lmq_gguf_begin_hunyuan_experts(struct lmq_hparams *hparams);
 void lmq_gguf_begin_granite_experts(struct lmq_hparams *hparams);

@@ -115,11 +115,36 @@ START_TEST(layers_for_further_tokens_are_none)
     assert_marked(h, LMQ_LAYER_DENSE, "xx......");
     ck_assert_uint_eq(checkpoint.source.n_further_layers, 1);
     ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
+    ck_assert(!h->router_renormalises);
     ck_assert_uint_eq(h->shared_dim, 48);
     begin("glm4moe");
     put_count("nextn_predict_layers", 9);
     ck_assert_int_eq(parse(&checkpoint, &err), LMQ_ERR_FORMAT);
     ck_assert_ptr_nonnull(strstr(err.message, "9 of 9 layers"));
+}
+END_TEST
+
+START_TEST(weights_of_experts_sum_to_one_where_that_is_said_or_always_so)
+{
+    static struct lmq_checkpoint checkpoint;
+    static const struct {
+        const char *name;
+        bool is_said, sums_to_one;
+    } cases[] = {{"afmoe", false, false},     {"afmoe", true, true},
+                 {"bailingmoe", false, false}, {"dots1", false, false},
+                 {"minimax-m2", false, true}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin(cases[i].name);
+        put_count("expert_count", 4);
+        put_count("expert_used_count", 2);
+        put_count("expert_feed_forward_length", 48);
+        if (cases[i].is_said)
+            lmq_gguf_put_bool(&builder, key("expert_weights_norm"), true);
+        ck_assert_msg(read(&checkpoint)->router_renormalises ==
+                          cases[i].sums_to_one,
+                      "%s", cases[i].name);
+    }
 }
 END_TEST
 
@@ -547,6 +572,7 @@ main(void)
 {
     const TTest *const tests[] = {
         layers_for_further_tokens_are_none,
+        weights_of_experts_sum_to_one_where_that_is_said_or_always_so,
         llama_4_has_chunks_unless_it_says_so,
         sections_are_alike_for_text,
         scores_of_ministral_grow,
