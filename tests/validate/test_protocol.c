@@ -338,6 +338,22 @@ START_TEST(the_page_is_whole_and_asks_nothing_of_the_network)
 }
 END_TEST
 
+START_TEST(no_divergence_comes_from_nowhere)
+{
+    const char *text = short_text("text.txt", 2000);
+    struct lmq_validate_options options = usual_options(&text);
+    char *page;
+
+    options.has_attribution = 1;
+    struct lmq_report *report = validate(fable(""), fable(""), &options);
+    ck_assert_int_eq(lmq_validate_html(report, &page, NULL), LMQ_OK);
+    ck_assert_ptr_nonnull(strstr(page, "There is none (over"));
+    ck_assert_ptr_null(strstr(page, "nan"));
+    lmq_text_free(page);
+    lmq_report_free(report);
+}
+END_TEST
+
 START_TEST(each_type_of_keys_and_values_has_its_error)
 {
     const char *text = short_text("text.txt", 2000);
@@ -426,6 +442,7 @@ main(void)
         an_interruption_leaves_what_was_done,
         an_interruption_leaves_whole_windows,
         the_page_is_whole_and_asks_nothing_of_the_network,
+        no_divergence_comes_from_nowhere,
         each_type_of_keys_and_values_has_its_error,
         keys_and_values_have_a_share_of_their_own,
         positions_that_differ_are_seen,

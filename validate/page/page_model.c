@@ -162,9 +162,13 @@ put_attribution(struct lmq_buffer *page, const struct lmq_report *r)
 
     if (a == NULL)
         return;
-    put(page,
-        "<h2>Where the divergence comes from</h2><p>Weights %.1f %%, "
-        "activations %.1f %%",
+    put(page, "<h2>Where the divergence comes from</h2>");
+    if (number(a, "kld") <= 0) {
+        put(page, "<p>There is none (over %.0f token%s).</p>",
+            number(a, "tokens"), plural(number(a, "tokens")));
+        return;
+    }
+    put(page, "<p>Weights %.1f %%, activations %.1f %%",
         100 * number(a, "weights"), 100 * number(a, "activations"));
     if (strcmp(string(r, "protocol.kv"), "f32") != 0)
         put(page, ", keys and values %.1f %%", 100 * number(a, "keys_values"));
