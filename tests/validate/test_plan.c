@@ -135,6 +135,44 @@ START_TEST(the_least_size_can_be_had)
 }
 END_TEST
 
+static double
+predicted(const struct lmq_planning_options *options, double *gap,
+          uint64_t *bytes)
+{
+    struct lmq_report *report = plan(NULL, options);
+    double estimated = lmq_report_number(report, "prediction.estimated");
+
+    *gap = lmq_report_number(report, "prediction.gap");
+    *bytes = (uint64_t)lmq_report_number(report, "prediction.bytes");
+    lmq_report_free(report);
+    return estimated;
+}
+
+/* What fits a size fits its own: no plan for that may be worse by more than it
+ * says. */
+START_TEST(no_choice_is_better_than_a_plan_says)
+{
+    const char *text = fable("held-out-b.txt");
+    struct lmq_planning_options options = planning(&text);
+    uint64_t bytes;
+    double gaps[2];
+
+    options.max_tokens = 600;
+    for (unsigned i = 0; i < 6; i++) {
+        options.target_size = 270000 + 7919 * i;
+        double first = predicted(&options, &gaps[0], &bytes);
+        ck_assert(bytes <= options.target_size);
+        options.target_size = bytes;
+        double second = predicted(&options, &gaps[1], &bytes);
+        ck_assert(bytes <= options.target_size);
+        ck_assert_msg(second * (1 - gaps[1]) <= first * (1 + 1e-9) &&
+                          gaps[1] < 0.05,
+                      "%u bytes: %g, then %g with a gap of %g", (unsigned)bytes,
+                      first, second, gaps[1]);
+    }
+}
+END_TEST
+
 /* Over a text that it has not seen; and against every encoding that is no
  * larger. */
 START_TEST(a_plan_holds_elsewhere_and_beats_one_encoding_for_all)
@@ -542,6 +580,7 @@ main(void)
     const TTest *const tests[] = {
         a_container_is_never_larger_than_its_target,
         the_least_size_can_be_had,
+        no_choice_is_better_than_a_plan_says,
         a_plan_holds_elsewhere_and_beats_one_encoding_for_all,
         what_is_uncertain_is_measured_over_more,
         a_text_that_drifts_says_less,

@@ -95,6 +95,11 @@ bool lmq_planner_is_due(size_t number, size_t part, size_t n_parts);
 /* When all of it is known: fills in what choices are made of. */
 void lmq_planner_learn(struct lmq_planner *planner);
 
+/* The file with one offer for all, which scratch holds then. */
+enum lmq_status lmq_planner_uniform_file(struct lmq_planner *planner,
+                                         size_t offer, uint64_t *size,
+                                         struct lmq_error *err);
+
 /* Bytes of units that a target of so many bits per weight leaves room for. */
 double lmq_planner_room(const struct lmq_planner *planner);
 

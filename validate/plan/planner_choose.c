@@ -143,34 +143,90 @@ lmq_planner_check_target(struct lmq_planner *planner, struct lmq_error *err)
 
 /* ---- Size and bits ---- */
 
+/* Bytes of the file that are too many. */
+static double
+over_size(const struct lmq_planner *planner)
+{
+    return (double)planner->choice.file -
+           (double)planner->options->target_size;
+}
+
+/* Bytes of units that the file leaves room for with the shortest of recipes,
+ * which are those of one offer for all. */
+static enum lmq_status
+find_room(struct lmq_planner *planner, double *room, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+    uint64_t size = 0;
+
+    *room = 0;
+    for (size_t j = 0; j < planner->offers.n && status == LMQ_OK; j++) {
+        status = lmq_planner_uniform_file(planner, j, &size, err);
+        *room = fmax(*room, sum_over(planner, planner->offers.bytes,
+                                     planner->scratch) +
+                                (double)planner->options->target_size -
+                                (double)size);
+    }
+    return status;
+}
+
+/* Within so many bytes of units. The bound: what no choice could cost less
+ * than; the first limit's, NAN before that. */
+static enum lmq_status
+try_limit(struct lmq_planner *planner, double limit, double *bound,
+          struct lmq_error *err)
+{
+    double own;
+    enum lmq_status status =
+        choose_bytes(planner, fmax(limit, planner->offers.least),
+                     planner->choice.chosen, &own, err);
+
+    if (isnan(*bound))
+        *bound = own;
+    if (status == LMQ_OK)
+        status = weigh_against(planner, *bound, err);
+    return status == LMQ_OK
+               ? lmq_progress_report(planner->job.progress, "choosing", 0, 1,
+                                     err)
+               : status;
+}
+
+/* Bytes that are not worth another round. */
+#define NEAR_ENOUGH 8
+
 /* As many bytes for the units as leave room for all that is not one. How much
  * that is depends on the choice, by the length of its recipe: rounds, with less
- * room in each, down to what is sure to fit. (Of as few bytes there may be a
- * choice that costs less and needs the longer recipe.) */
+ * room in each, down to what is sure to fit, and then between what fits and
+ * what does not. (Of as few bytes there may be a choice that costs less and
+ * needs the longer recipe.) */
 static enum lmq_status
 choose_size(struct lmq_planner *planner, struct lmq_error *err)
 {
-    double target = (double)planner->options->target_size;
-    double least = planner->offers.least;
-    const struct lmq_choice *choice = &planner->choice;
-    enum lmq_status status = choose_least(planner, err);
+    double least = planner->offers.least, bound = NAN, limit;
+    enum lmq_status status = find_room(planner, &limit, err);
+    double fails = limit;
 
-    if (status != LMQ_OK)
-        return status;
-    double limit = target - ((double)choice->file - choice->bytes);
-    for (double less = 16;; less *= 2) {
-        status = choose_within(planner, fmax(limit, least), err);
-        double over = (double)choice->file - target;
-        if (status != LMQ_OK || over <= 0)
-            return status;
-        if (limit <= least)
-            return choose_least(planner, err);
-        limit -= over + less;
-        status = lmq_progress_report(planner->job.progress, "choosing", 0, 1,
-                                     err);
-        if (status != LMQ_OK)
-            return status;
+    if (status == LMQ_OK)
+        status = try_limit(planner, limit, &bound, err);
+    for (double less = 16; status == LMQ_OK && over_size(planner) > 0;
+         less *= 2) {
+        if (limit <= least) {
+            status = choose_least(planner, err);
+            return status == LMQ_OK ? weigh_against(planner, bound, err)
+                                    : status;
+        }
+        fails = limit;
+        limit -= over_size(planner) + less;
+        status = try_limit(planner, limit, &bound, err);
     }
+    while (status == LMQ_OK && fails - limit > NEAR_ENOUGH) {
+        double middle = (limit + fails) / 2;
+        status = try_limit(planner, middle, &bound, err);
+        *(over_size(planner) > 0 ? &fails : &limit) = middle;
+    }
+    return status == LMQ_OK && over_size(planner) > 0
+               ? try_limit(planner, limit, &bound, err)
+               : status;
 }
 
 /* ---- Divergence ---- */
@@ -209,15 +265,29 @@ choose_kld(struct lmq_planner *planner, double kld, struct lmq_error *err)
     return status;
 }
 
-/* One offer for all may have turned out to be better than the choice. */
+/* What the choice has as little of as can be. */
+static double
+aim(const struct lmq_planner *planner)
+{
+    return planner->options->target_kld > 0 ? planner->choice.bytes
+                                            : planner->choice.predicted;
+}
+
+/* One offer for all may have turned out to be better than the choice: it is as
+ * far from what no choice could be below as it is. */
 static enum lmq_status
 check(struct lmq_planner *planner, struct lmq_error *err)
 {
+    struct lmq_choice *choice = &planner->choice;
+    double least = (1 - choice->gap) * aim(planner);
     enum lmq_status status = lmq_planner_check(planner, err);
 
-    return status == LMQ_OK && planner->choice.is_uniform
-               ? weigh(planner, err)
-               : status;
+    if (status != LMQ_OK || !choice->is_uniform)
+        return status;
+    status = weigh(planner, err);
+    if (status == LMQ_OK && aim(planner) > 0)
+        choice->gap = fmax(1 - least / aim(planner), 0);
+    return status;
 }
 
 /* Changes places with the best if it is better. */

@@ -413,16 +413,10 @@ mean_of_few(const struct lmq_planner *planner, const struct lmq_drift *drift)
     return planner->n_few_scored > 0 ? sum / (double)planner->n_few_scored : 0;
 }
 
-/* Whether its recipe, too, leaves the file within the target. */
-static enum lmq_status
-try_rival(struct lmq_planner *planner, size_t offer, bool *fits,
-          struct lmq_error *err)
+enum lmq_status
+lmq_planner_uniform_file(struct lmq_planner *planner, size_t offer,
+                         uint64_t *size, struct lmq_error *err)
 {
-    uint64_t size;
-
-    *fits = true;
-    if (planner->options->target_size == 0)
-        return LMQ_OK;
     for (size_t i = 0; i < planner->units.n; i++)
         planner->scratch[i] = offer;
     char *recipe = lmq_offers_recipe(&planner->offers, &planner->units,
@@ -430,9 +424,23 @@ try_rival(struct lmq_planner *planner, size_t offer, bool *fits,
     enum lmq_status status =
         recipe == NULL ? lmq_fail_nomem(err)
                        : lmq_offers_file_size(planner->job.reference_file,
-                                              recipe, &size, err);
-    *fits = status == LMQ_OK && size <= planner->options->target_size;
+                                              recipe, size, err);
     free(recipe);
+    return status;
+}
+
+/* Whether its recipe, too, leaves the file within the target. */
+static enum lmq_status
+try_rival(struct lmq_planner *planner, size_t offer, bool *fits,
+          struct lmq_error *err)
+{
+    const uint64_t target = planner->options->target_size;
+    uint64_t size = 0;
+    enum lmq_status status =
+        target == 0 ? LMQ_OK
+                    : lmq_planner_uniform_file(planner, offer, &size, err);
+
+    *fits = status == LMQ_OK && size <= target;
     return status;
 }
 
