@@ -10,7 +10,10 @@
 
 #include "convert/export/export_gguf.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "formats/model/rope_scaling.h"
 
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
@@ -53,13 +56,14 @@ is_lite(const struct lmq_hparams *h)
            (h->n_layers == 48 && h->vocab_size == 128256);
 }
 
-static bool
-has_attention(const struct lmq_hparams *h)
+static uint32_t
+count_attention(const struct lmq_hparams *h)
 {
+    uint32_t n = 0;
+
     for (uint32_t i = 0; i < h->n_layers; i++)
-        if (lmq_layer_has_attention(h, i))
-            return true;
-    return false;
+        n += lmq_layer_has_attention(h, i);
+    return n;
 }
 
 /* Those of state spaces it adds without a look. */
@@ -86,7 +90,7 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
     const struct lmq_hparams *h = &plan->written;
     uint64_t width = (uint64_t)h->n_heads * h->head_dim;
 
-    if (!has_attention(h) && strcmp(name, "mamba2") != 0)
+    if (count_attention(h) == 0 && strcmp(name, "mamba2") != 0)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants attention "
                       "in one layer at least",
@@ -102,6 +106,17 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants state "
                       "spaces twice as wide as the model, %u, not %zu",
                       name, 2 * h->dim, lmq_delta_value_width(h));
+    if (strcmp(name, "lfm2") == 0 && count_attention(h) == h->n_layers)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants a "
+                      "convolution in one layer at least",
+                      name);
+    if ((strcmp(name, "granite_swa") == 0 ||
+         strcmp(name, "cohere2moe") == 0) &&
+        h->sliding_window == 0)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants windows",
+                      name);
     if (lacks_state_bias(plan))
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants convolutions "
@@ -136,6 +151,21 @@ note_other(const struct lmq_gguf_plan *plan, const char *name,
                   name, what);
 }
 
+static bool
+other_than(double x, double expected)
+{
+    return fabs(x - expected) > 1e-6 * fabs(expected);
+}
+
+/* mscale_all_dim: by what the scores of latent attention say. */
+static double
+scale_of_all(const struct lmq_hparams *h)
+{
+    double gain = sqrt(h->attn_scale * sqrt((double)h->head_dim));
+
+    return h->rope_factor > 1 ? (gain - 1) / (0.1 * log(h->rope_factor)) : 1;
+}
+
 static void
 note_rope(const struct lmq_gguf_plan *plan, const char *name)
 {
@@ -153,16 +183,22 @@ note_rope(const struct lmq_gguf_plan *plan, const char *name)
     if (h->rope_scaling == LMQ_ROPE_FACTORS && strcmp(name, "falcon-h1") == 0)
         note_other(plan, name, "leaves out the factors of frequencies");
     if (is_yarn && strcmp(name, "mistral3") != 0 &&
-        (h->rope_beta_fast < 32 || h->rope_beta_fast > 32 ||
-         h->rope_beta_slow < 1 || h->rope_beta_slow > 1))
+        (other_than(h->rope_beta_fast, 32) || other_than(h->rope_beta_slow, 1)))
         note_other(plan, name,
                    "takes 32 and 1 for where the ramp of YaRN begins and "
                    "ends");
     if (strcmp(name, "olmo2") == 0 && h->sliding_window > 0 &&
         h->rope_local_theta > 0 &&
-        (h->rope_local_theta < h->rope_theta ||
-         h->rope_local_theta > h->rope_theta))
+        other_than(h->rope_local_theta, h->rope_theta))
         note_other(plan, name, "has one base for windows and all");
+    if (is_yarn && (plan->family->gguf.keys & LMQ_GGUF_LATENT) != 0 &&
+        strcmp(name, "deepseek2") != 0 && other_than(scale_of_all(h), 1))
+        note_other(plan, name, "takes 1 for mscale_all_dim");
+    if (is_yarn && strcmp(name, "gemma3") == 0 && h->sliding_window > 0 &&
+        other_than(h->rope_attention_factor,
+                   lmq_rope_yarn_gain(h->rope_factor, 1)))
+        note_other(plan, name,
+                   "heeds the attention factor in layers with windows, too");
     if (is_yarn && h->rope_ramp_exact)
         lmq_notes_add(plan->notes,
                       "llama.cpp rounds where the ramp of YaRN begins and "

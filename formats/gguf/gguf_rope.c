@@ -51,6 +51,9 @@ read_yarn(struct lmq_gguf_reader *r, double gain)
     status = lmq_gguf_read_number(r, "rope.scaling.yarn_log_multiplier",
                                   &multiplier);
     double scale = 1 + multiplier * log(h->rope_factor);
+    if (multiplier <= 0 && h->rope_factor > 1)
+        lmq_hparams_refuse(h, "YaRN without yarn_log_multiplier beside latent "
+                              "attention");
     h->rope_attention_factor = 1;
     if (h->head_dim > 0)
         h->attn_scale = scale * scale / sqrt((double)h->head_dim);
@@ -96,6 +99,9 @@ read_scaling(struct lmq_gguf_reader *r, const char *type, double gain)
         take_factors(h, LMQ_ROPE_FACTORS, e->always, NULL, e->n_always);
     } else if (strcmp(type, "linear") == 0) {
         h->rope_scaling = is_scaled ? LMQ_ROPE_LINEAR : LMQ_ROPE_PLAIN;
+        /* llama.cpp's scores grow by that, as with YaRN. */
+        if (is_scaled && (r->family->gguf.keys & LMQ_GGUF_LATENT) != 0)
+            lmq_hparams_refuse(h, "linear scaling beside latent attention");
     } else if (strcmp(type, "none") != 0 && strcmp(type, "longrope") != 0) {
         lmq_hparams_refuse(h, "rotary scaling '%.60s'", type);
     }

@@ -214,6 +214,38 @@ START_TEST(scores_of_ministral_grow)
 }
 END_TEST
 
+static void
+begin_latent(const char *scaling)
+{
+    begin("deepseek2");
+    put_count("attention.kv_lora_rank", 16);
+    lmq_gguf_put_text(&builder, key("rope.scaling.type"), scaling,
+                      strlen(scaling));
+    lmq_gguf_put_f32(&builder, key("rope.scaling.factor"), 4);
+}
+
+/* llama.cpp's scores grow, by what no checkpoint means. */
+START_TEST(scaling_beside_latent_attention_is_told_or_refused)
+{
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_error err = {0};
+    const char *refused = checkpoint.hparams.unsupported;
+
+    begin_latent("linear");
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
+    ck_assert_msg(strstr(refused, "linear scaling beside") != NULL, "%s",
+                  refused);
+    begin_latent("yarn");
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
+    ck_assert_msg(strstr(refused, "YaRN without yarn_log") != NULL, "%s",
+                  refused);
+    begin_latent("yarn");
+    lmq_gguf_put_f32(&builder, key("rope.scaling.yarn_log_multiplier"), 0.1f);
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
+    ck_assert_msg(strstr(refused, "beside latent") == NULL, "%s", refused);
+}
+END_TEST
+
 START_TEST(gpt_oss_has_what_it_does_not_say)
 {
     static struct lmq_checkpoint checkpoint;
@@ -576,6 +608,7 @@ main(void)
         llama_4_has_chunks_unless_it_says_so,
         sections_are_alike_for_text,
         scores_of_ministral_grow,
+        scaling_beside_latent_attention_is_told_or_refused,
         gpt_oss_has_what_it_does_not_say,
         a_list_says_which_layers_have_the_delta_rule,
         a_delta_rule_that_is_none_is_refused,
