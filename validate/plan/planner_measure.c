@@ -329,26 +329,25 @@ lmq_planner_learn(struct lmq_planner *planner)
 /* ---- The choice ---- */
 
 /* The square of the standard error of the mean, if what stands in one block
- * is alike: of so many neighbours, or, with 0, of a window. */
+ * is alike: of so many neighbours at most, of one window. */
 static double
 spread_by(const struct lmq_planner *planner, const struct lmq_drift *drift,
           size_t block)
 {
-    const struct lmq_window *window = planner->job.corpus.windows;
+    const struct lmq_corpus *corpus = &planner->job.corpus;
     double mean = lmq_drift_mean_kld(drift), sum_sq = 0, n_blocks = 0;
+    size_t at = 0;
 
-    for (size_t at = 0, n; at < drift->n; at += n) {
-        double sum = 0;
-        n = block;
-        if (block == 0) {
-            n = window->n - window->scored;
-            window++;
+    for (size_t w = 0; w < corpus->n_windows; w++) {
+        const struct lmq_window *window = &corpus->windows[w];
+        size_t end = at + (window->n - window->scored);
+        while (at < end) {
+            double sum = 0;
+            for (size_t i = 0; i < block && at < end; i++)
+                sum += drift->kld[at++] - mean;
+            sum_sq += sum * sum;
+            n_blocks++;
         }
-        n = lmq_size_min(n, drift->n - at);
-        for (size_t i = 0; i < n; i++)
-            sum += drift->kld[at + i] - mean;
-        sum_sq += sum * sum;
-        n_blocks++;
     }
     double all = (double)drift->n;
     return n_blocks < 2 ? mean * mean
@@ -389,7 +388,7 @@ uncertainty(const struct lmq_planner *planner, const struct lmq_drift *drift)
     double spread = spread_by(planner, drift, BLOCK);
 
     if (planner->job.corpus.n_windows >= WINDOWS_LEAST)
-        spread = fmax(spread, spread_by(planner, drift, 0));
+        spread = fmax(spread, spread_by(planner, drift, SIZE_MAX));
     return 2 * sqrt(2 * fmax(spread, spread_by_stretch(planner, drift)));
 }
 
