@@ -223,6 +223,49 @@ n_before(const char *text, size_t n, const char *end)
     return n;
 }
 
+/* How much text is shown of the first n tokens of an answer. */
+static enum lmq_status
+count_shown(const struct run *run, size_t n, size_t *n_shown,
+            const char *end, struct lmq_error *err)
+{
+    char *text;
+    enum lmq_status status =
+        lmq_detokenize(run->tokenizer, run->made, n,
+                       lmq_chat_text_flags(run->chat), &text, n_shown, err);
+
+    if (status == LMQ_OK && end != NULL)
+        *n_shown = n_before(text, *n_shown, end);
+    lmq_text_free(text);
+    return status;
+}
+
+/* What stands before the text that ended an answer; with its special tokens,
+ * which tell where a thought ends, shown or not. */
+static enum lmq_status
+cut_answer(const struct talk *talk, char **text, size_t *n_text,
+           struct lmq_error *err)
+{
+    const struct run *run = talk->run;
+    size_t n = run->n_made, n_kept, n_shown, n_less = 0;
+    enum lmq_status status = count_shown(run, n, &n_kept, talk->stopped, err);
+
+    if (status == LMQ_OK)
+        status = count_shown(run, n, &n_shown, NULL, err);
+    while (status == LMQ_OK && n_shown > n_kept) {
+        status = count_shown(run, n - 1, &n_less, NULL, err);
+        if (n_less < n_kept)
+            break;
+        n_shown = n_less;
+        n--;
+    }
+    if (status == LMQ_OK)
+        status = lmq_detokenize(run->tokenizer, run->made, n,
+                                LMQ_TEXT_SPECIAL, text, n_text, err);
+    if (status == LMQ_OK)
+        *n_text -= n_shown - n_kept;
+    return status;
+}
+
 /* As it was generated, but without a text that ended it. */
 static bool
 keep_answer(struct talk *talk)
@@ -231,18 +274,15 @@ keep_answer(struct talk *talk)
     struct lmq_chat_message said = {"assistant", NULL, 0, run->made,
                                     run->n_made};
     char *text = NULL;
-    size_t n;
     struct lmq_error err;
 
     if (talk->stopped != NULL) {
-        if (lmq_detokenize(run->tokenizer, run->made, run->n_made, 0, &text,
-                           &n, &err) != LMQ_OK) {
+        if (cut_answer(talk, &text, &said.n, &err) != LMQ_OK) {
             report_error(&err);
             return false;
         }
         said.tokens = NULL;
         said.text = text;
-        said.n = n_before(text, n, talk->stopped);
     }
     bool is_kept = say(talk, said);
     lmq_text_free(text);

@@ -160,6 +160,38 @@ expect 0 "$lmquant" run --chat --chat-format=llama2 -t 0 -n 4000 --ctx=64 \
     fable.lmq < first
 says 'the context of 64 is full: the answer ends here'
 
+# ... and without its thought, though the token that ends that is not shown: here
+# it is the colon's, and the answer "Moral: what you give away comes back." What is
+# known is as long as the context that it just fits into.
+sed 's|"id": 2, .*|&, { "id": 493, "content": "</think>", "special": true }|
+    s|":": 493|"</think>": 493|' "$fable/tokenizer.json" > model/tokenizer.json
+printf 'Once upon a time\nAnd then\n' > questions
+turn() { # ROLE WORDS
+    printf '<|im_start|>%s\n%s<|im_end|>\n' "$1" "$2"
+}
+talk_in() { # TOKENS STOP: so many and a quarter of the context
+    expect 0 "$lmquant" run --chat --chat-format=qwen3 -t 0 --stop="$2" \
+        --ctx=$(($1 + ($1 - 1) / 3)) model < questions
+}
+knows() { # WORDS STOP: of an answer that STOP ends
+    {
+        turn user 'Once upon a time'
+        turn assistant "$1"
+        turn user 'And then'
+        printf '<|im_start|>assistant\n'
+    } > told
+    expect 0 "$lmquant" tokenize --ids model told
+    n=$(wc -w < stdout)
+    talk_in "$n" "$2"
+    grep -q 'forgotten' stderr && fail "--stop='$2': more than '$1' is known"
+    talk_in $((n - 1)) "$2"
+    grep -q 'forgotten' stderr || fail "--stop='$2': less than '$1' is known"
+}
+knows ' what' ' you'
+knows ' what you give a' 'way'
+knows '' ' what'
+knows 'Mora' 'l what'
+
 # ---- A terminal ----
 
 printf 'Once upon a time\n\004' | "$in_terminal" 80 "$lmquant" run --chat \
