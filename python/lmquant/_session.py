@@ -188,18 +188,19 @@ class Session(Handle):
         **sampling: Unpack[SamplerOptions],
     ) -> Iterator[int]:
         """Appends tokens and continues them with at most n others, which come
-        one by one. They end where `tokenizer` says that a text ends. When the
-        session is full it slides. Without options of sampling the likeliest
-        token is taken, always."""
+        one by one. They end where `tokenizer` says that a text ends, and are
+        tokens that it has. When the session is full it slides. Without options
+        of sampling the likeliest token is taken, always."""
         ids = to_ids(tokens)
+        size = self.vocabulary
         if tokenizer is not None:
-            expect("tokenizer", tokenizer)
-        with Sampler(self.vocabulary, **sampling) as sampler:
+            size = min(size, len(expect("tokenizer", tokenizer)))
+        with Sampler(size, **sampling) as sampler:
             for token in ids.tolist():
                 sampler.accept(token)
             logits = self.eval(ids)
             for i in range(n):
-                token = sampler.pick(logits)
+                token = sampler.pick(logits[:size])
                 if tokenizer is not None and tokenizer.ends(token):
                     return
                 yield token

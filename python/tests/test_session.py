@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import threading
@@ -29,6 +30,34 @@ def expected_logits(path, tokens):
         check=True,
     )
     return np.frombuffer(done.stdout, np.float32).reshape(len(tokens), -1)
+
+
+def padded(folder):
+    """The bundled model with rows behind its tokens, all likelier than these."""
+    shutil.copytree(fable, folder, copy_function=shutil.copyfile)
+    config = json.loads((folder / "config.json").read_text())
+    config["vocab_size"] *= 2
+    (folder / "config.json").write_text(json.dumps(config))
+    weights = folder / "model.safetensors"
+    whole = weights.read_bytes()
+    start = 8 + int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8:start])
+    embedding = header["model.embed_tokens.weight"]
+    first, n = embedding["data_offsets"]
+    assert first == 0
+    for name, tensor in header.items():
+        if name != "__metadata__" and tensor is not embedding:
+            tensor["data_offsets"] = [at + n for at in tensor["data_offsets"]]
+    embedding["data_offsets"] = [0, 2 * n]
+    embedding["shape"][0] *= 2
+    rows = np.frombuffer(whole, np.float32, n // 4, start)
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    weights.write_bytes(
+        len(head).to_bytes(8, "little") + head + rows.tobytes()
+        + (2 * rows).tobytes() + whole[start + n :]
+    )
+    return folder
 
 
 class Sessions(Case):
@@ -256,6 +285,13 @@ class Generating(Case):
                 )
             )
             self.assertEqual(text, said["text"])
+
+    def test_rows_behind_the_last_token_are_never_drawn(self):
+        made = []
+        for path in fable, padded(self.folder / "padded"):
+            with lmquant.open(path) as checkpoint:
+                made.append("".join(checkpoint.generate(PROMPT, 20)))
+        self.assertEqual(made[1], made[0])
 
     def test_none_are_none(self):
         self.assertEqual(list(self.checkpoint.generate(PROMPT, 0)), [])
