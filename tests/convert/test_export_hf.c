@@ -16,6 +16,7 @@
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
+#include "tests/families/family.h"
 
 /* ---- safetensors ---- */
 
@@ -419,6 +420,71 @@ START_TEST(other_families_keep_canonical_names)
 }
 END_TEST
 
+/* The list in lmquant-export(1), with a blank before it. */
+static char *
+read_list(void)
+{
+    static const char before[] = "are those of Hugging Face's libraries: ";
+    size_t n;
+    char *page = (char *)read_file(source_path("../man/lmquant-export.1"), &n);
+    char *list = calloc(n + 1, 1);
+
+    ck_assert_ptr_nonnull(list);
+    memcpy(list, page, n);
+    free(page);
+    const char *begin = strstr(list, before);
+    ck_assert_ptr_nonnull(begin);
+    begin += strlen(before) - 1;
+    n = strcspn(begin, ".");
+    memmove(list, begin, n);
+    list[n] = '\0';
+    return list;
+}
+
+static char *
+find_in_list(char *list, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (char *at = list; (at = strstr(at, name)) != NULL; at += n)
+        if (strchr(" \n", at[-1]) != NULL && (at[n] == ',' || at[n] == '\0'))
+            return at;
+    return NULL;
+}
+
+START_TEST(the_manual_lists_the_families_with_words)
+{
+    const struct lmq_export_options over = {.to = "safetensors",
+                                            .replaces = 1};
+    char *listed = read_list(), *missed = read_list();
+    const struct family *family;
+
+    for (size_t i = 0; (family = family_at(i)) != NULL; i++) {
+        struct family_model *model = family_make(family, 1, 0, 1);
+        family_write(model, in_folder("model"));
+        family_free(model);
+        struct lmq_report *report =
+            export_to(in_folder("model"), in_folder("out"), &over);
+        bool has_words = strcmp(lmq_report_string(report, "names"),
+                                "huggingface") == 0;
+        lmq_report_free(report);
+        if (!has_words)
+            continue;
+        struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("out"));
+        const char *name = checkpoint->hparams.architecture;
+        REQUIRE(find_in_list(listed, name) != NULL, "%s is not listed", name);
+        char *first = find_in_list(missed, name);
+        if (first != NULL)
+            memset(first, ' ', strlen(name));
+        lmq_checkpoint_close(checkpoint);
+    }
+    REQUIRE(missed[strspn(missed, " \n,")] == '\0', "of these no model: %s",
+            missed);
+    free(listed);
+    free(missed);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -432,6 +498,7 @@ main(void)
         descriptions_of_llamas_relatives_go_there_and_back,
         gemma_is_exported_as_gemma_is_stored,
         other_families_keep_canonical_names,
+        the_manual_lists_the_families_with_words,
     };
 
     return RUN_SUITE("export_hf", tests);
