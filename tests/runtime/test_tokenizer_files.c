@@ -313,6 +313,19 @@ START_TEST(a_gguf_of_unigram_brings_its_charsmap)
 }
 END_TEST
 
+/* As in llama.cpp, which puts a space before each text between them. */
+START_TEST(a_gguf_has_the_tokens_of_users_in_the_text_itself)
+{
+    struct lmq_buffer b = gguf_file("llama", "default");
+
+    lmq_store_u32le(b.bytes + b.n - 4 * 3, LMQ_PIECE_USER);
+    struct lmq_tokenizer *t = open_buffer(b);
+    ENCODES(t, "cab", 0, "264 263");
+    ENCODES(t, "abcab cc", 0, "263 264 263 259 264 264");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 START_TEST(vocabularies_of_gguf_are_refused)
 {
     static const char *const one[] = { "a b" };
@@ -528,6 +541,7 @@ main(void)
         a_model_without_an_unknown_piece_is_refused,
         a_gguf_of_bytes_merges_them,
         a_gguf_of_unigram_brings_its_charsmap,
+        a_gguf_has_the_tokens_of_users_in_the_text_itself,
         vocabularies_of_gguf_are_refused,
         an_undefined_type_is_a_plain_piece,
         a_line_that_is_no_rank_is_refused,

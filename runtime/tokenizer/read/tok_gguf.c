@@ -380,6 +380,10 @@ read_sentencepiece(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
     status = add_pieces(t, c, err);
     if (status == LMQ_OK)
         status = lmq_spm_describe(t, is_unigram, spaces, err);
+    /* llama.cpp looks for users' tokens in the text itself too, and what stands
+     * between two of them is a text of its own. */
+    for (size_t i = 0; i < t->added.n; i++)
+        t->added.tokens[i].is_normalized = false;
     if (status == LMQ_OK && is_of_phi3(t))
         strip_as_phi3(t);
     return status;
