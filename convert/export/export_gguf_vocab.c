@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/size.h"
@@ -24,7 +23,6 @@
 #include "base/text/utf8.h"
 #include "formats/gguf/gguf_meta.h"
 #include "runtime/chat/chat_template.h"
-#include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/text/bytelevel.h"
 
@@ -68,20 +66,9 @@ copy_vocab(struct lmq_gguf_builder *builder, const struct lmq_blob *blob,
 
 /* ---- Pieces ---- */
 
-struct vocab {
-    const struct lmq_tokenizer *t;
-    const char *model, *pre; /* of tokenizer.ggml; pre may be NULL */
-    uint32_t n;              /* tokens that the model has */
-    const struct lmq_gguf_vocab *given;
-    bool composes; /* letters and their marks, where they stand apart */
-    int32_t odd;   /* id that stands for another text when read again, or -1 */
-    size_t n_lost; /* added tokens that are not found as they were */
-    size_t n_particular; /* that take white space and the like when read again */
-};
-
 /* A piece as the file writes it. */
 static void
-append_piece(const struct vocab *v, int32_t id, struct lmq_buffer *out)
+append_piece(const struct lmq_gguf_words *v, int32_t id, struct lmq_buffer *out)
 {
     struct lmq_chars text = lmq_vocab_text(&v->t->vocab, id);
     enum lmq_piece_type type = lmq_vocab_type(&v->t->vocab, id);
@@ -99,7 +86,7 @@ append_piece(const struct vocab *v, int32_t id, struct lmq_buffer *out)
 }
 
 static enum lmq_piece_type
-type_of(const struct vocab *v, uint32_t id)
+type_of(const struct lmq_gguf_words *v, uint32_t id)
 {
     enum lmq_piece_type type =
         id < v->t->vocab.n ? lmq_vocab_type(&v->t->vocab, (int32_t)id)
@@ -109,7 +96,7 @@ type_of(const struct vocab *v, uint32_t id)
 }
 
 static void
-put_tokens(struct lmq_gguf_builder *builder, const struct vocab *v)
+put_tokens(struct lmq_gguf_builder *builder, const struct lmq_gguf_words *v)
 {
     struct lmq_buffer text = {0};
 
@@ -157,7 +144,7 @@ sort_merges(const struct lmq_tok_model *model, size_t *n)
 }
 
 static void
-append_side(const struct vocab *v, int32_t id, struct lmq_buffer *out)
+append_side(const struct lmq_gguf_words *v, int32_t id, struct lmq_buffer *out)
 {
     struct lmq_chars text = lmq_vocab_text(&v->t->vocab, id);
 
@@ -168,7 +155,7 @@ append_side(const struct vocab *v, int32_t id, struct lmq_buffer *out)
 }
 
 static void
-put_merges(struct lmq_gguf_builder *builder, const struct vocab *v)
+put_merges(struct lmq_gguf_builder *builder, const struct lmq_gguf_words *v)
 {
     struct lmq_buffer text = {0};
     size_t n;
@@ -189,7 +176,7 @@ put_merges(struct lmq_gguf_builder *builder, const struct vocab *v)
 
 /* With a table of merges the first that makes a piece is its score. */
 static void
-put_scores(struct lmq_gguf_builder *builder, const struct vocab *v)
+put_scores(struct lmq_gguf_builder *builder, const struct lmq_gguf_words *v)
 {
     const struct lmq_tok_model *model = &v->t->model;
     double *scores = calloc((size_t)v->n + 1, sizeof(*scores));
@@ -215,48 +202,32 @@ put_scores(struct lmq_gguf_builder *builder, const struct vocab *v)
 
 /* ---- Everything about one ---- */
 
-static const char *const end_keys[] = {KEY("eos_token_id"),
-                                       KEY("eot_token_id"),
-                                       KEY("eom_token_id")};
-
-#define N_END_KEYS (sizeof(end_keys) / sizeof(end_keys[0]))
-
-/* What ends a text: the tokenizer's, and then what the model names besides. */
-static struct lmq_marks
-gather_ends(const struct vocab *v)
-{
-    struct lmq_marks ends = v->t->eos;
-
-    for (size_t i = 0; i < v->given->n_eos; i++)
-        if ((uint32_t)v->given->eos[i] < v->n)
-            lmq_marks_add(&ends, v->given->eos[i]);
-    return ends;
-}
+static const char *const end_keys[LMQ_GGUF_N_ENDS] = {
+    KEY("eos_token_id"), KEY("eot_token_id"), KEY("eom_token_id")};
 
 static void
-put_marks(struct lmq_gguf_builder *builder, const struct vocab *v)
+put_marks(struct lmq_gguf_builder *builder, const struct lmq_gguf_words *v)
 {
     unsigned flags = lmq_tokenizer_default_flags(v->t);
     int32_t bos = lmq_tokenizer_bos(v->t);
-    const struct lmq_marks ends = gather_ends(v);
 
     bos = bos < 0 ? v->given->bos : bos;
     if (bos >= 0)
         lmq_gguf_put_u32(builder, KEY("bos_token_id"), (uint32_t)bos);
-    for (size_t i = 0; i < ends.n && i < N_END_KEYS; i++)
-        lmq_gguf_put_u32(builder, end_keys[i], (uint32_t)ends.ids[i]);
+    for (size_t i = 0; i < v->ends.n && i < LMQ_GGUF_N_ENDS; i++)
+        lmq_gguf_put_u32(builder, end_keys[i], (uint32_t)v->ends.ids[i]);
     if (v->t->vocab.unknown >= 0)
         lmq_gguf_put_u32(builder, KEY("unknown_token_id"),
                          (uint32_t)v->t->vocab.unknown);
     lmq_gguf_put_bool(builder, KEY("add_bos_token"),
                       bos >= 0 && (flags & LMQ_ENCODE_BOS) != 0);
     lmq_gguf_put_bool(builder, KEY("add_eos_token"),
-                      ends.n > 0 && (flags & LMQ_ENCODE_EOS) != 0);
+                      v->ends.n > 0 && (flags & LMQ_ENCODE_EOS) != 0);
 }
 
 /* Bytes that a text is normalized to; 0 without memory. */
 static size_t
-normalized_size(const struct vocab *v, const char *text)
+normalized_size(const struct lmq_gguf_words *v, const char *text)
 {
     struct lmq_buffer result = {0}, spare = {0};
     struct lmq_regex_scratch *patterns = lmq_regex_scratch_new(5);
@@ -273,27 +244,23 @@ normalized_size(const struct vocab *v, const char *text)
     return n;
 }
 
-/* Whether it puts a space before a text, and drops those that follow another
- * one: what becomes of a text tells. */
+/* What becomes of a text tells. */
 static void
-try_spaces(const struct vocab *v, bool *adds, bool *drops)
+find_spaces(struct lmq_gguf_words *v)
 {
     size_t one = normalized_size(v, "a b");
 
-    *adds = normalized_size(v, "a") != 1;
-    *drops = one > 0 && normalized_size(v, "a  b") == one;
+    v->adds_space = normalized_size(v, "a") != 1;
+    v->drops_spaces = one > 0 && normalized_size(v, "a  b") == one;
 }
 
 /* llama.cpp heeds the second key in models "t5" only; here it counts in
  * "llama" too. */
 static void
-put_spaces(struct lmq_gguf_builder *builder, const struct vocab *v)
+put_spaces(struct lmq_gguf_builder *builder, const struct lmq_gguf_words *v)
 {
-    bool adds, drops;
-
-    try_spaces(v, &adds, &drops);
-    lmq_gguf_put_bool(builder, KEY("add_space_prefix"), adds);
-    if (drops)
+    lmq_gguf_put_bool(builder, KEY("add_space_prefix"), v->adds_space);
+    if (v->drops_spaces)
         lmq_gguf_put_bool(builder, KEY("remove_extra_whitespaces"), true);
 }
 
@@ -315,7 +282,7 @@ put_template(struct lmq_gguf_builder *builder,
 }
 
 static void
-put_all(struct lmq_gguf_builder *builder, const struct vocab *v)
+put_all(struct lmq_gguf_builder *builder, const struct lmq_gguf_words *v)
 {
     bool is_gpt2 = strcmp(v->model, "gpt2") == 0;
 
@@ -355,7 +322,7 @@ static const char traps[] =
 static const char apart[] = "e\u0301 a\u0301b";
 
 static enum lmq_status
-find_composing(struct vocab *v, struct lmq_error *err)
+find_composing(struct lmq_gguf_words *v, struct lmq_error *err)
 {
     struct lmq_parts x = {0};
     enum lmq_status status = lmq_tokenizer_cut(v->t, apart, 3, &x, err);
@@ -408,7 +375,7 @@ cuts_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
 
 /* The model may name a begin token where the tokenizer does not. */
 static bool
-is_alike(struct vocab *v, const struct lmq_tokenizer *b,
+is_alike(struct lmq_gguf_words *v, const struct lmq_tokenizer *b,
          enum lmq_status *status)
 {
     const struct lmq_tokenizer *a = v->t;
@@ -465,8 +432,8 @@ are_equal_but_for_marks(struct lmq_chars x, struct lmq_chars y)
 /* Read again, a token is looked for by its name; here a normalizer may have
  * made another text of that. */
 static bool
-is_found_by_name(const struct vocab *v, const struct lmq_added_token *token,
-                 struct lmq_buffer *name)
+is_found_by_name(const struct lmq_gguf_words *v,
+                 const struct lmq_added_token *token, struct lmq_buffer *name)
 {
     name->n = 0;
     lmq_pipeline_name(v->t, token->id, name);
@@ -478,7 +445,7 @@ is_found_by_name(const struct vocab *v, const struct lmq_added_token *token,
 /* How many added tokens are found otherwise when they are read again, and how
  * many have habits then. */
 static enum lmq_status
-compare_habits(struct vocab *v, const struct lmq_tokenizer *again)
+compare_habits(struct lmq_gguf_words *v, const struct lmq_tokenizer *again)
 {
     size_t n = lmq_tokenizer_size(again);
     unsigned char *habits = calloc(n + 1, 1);
@@ -506,7 +473,7 @@ compare_habits(struct vocab *v, const struct lmq_tokenizer *again)
 
 /* Whether what we would write does what the original does. */
 static enum lmq_status
-test_round_trip(struct vocab *v, bool *is_good, struct lmq_error *err)
+test_round_trip(struct lmq_gguf_words *v, bool *is_good, struct lmq_error *err)
 {
     struct lmq_gguf_builder builder = {0};
     struct lmq_tokenizer *t = NULL;
@@ -542,7 +509,7 @@ static const char *const pretypes[] = {
 };
 
 static enum lmq_status
-find_words(struct vocab *v, struct lmq_error *err)
+find_words(struct lmq_gguf_words *v, struct lmq_error *err)
 {
     bool is_good = false;
     enum lmq_status status = LMQ_OK;
@@ -584,75 +551,16 @@ find_words(struct vocab *v, struct lmq_error *err)
 
 /* ---- All of it ---- */
 
-/* llama.cpp knows Phi 3 by the name of the model: then these must be there, and
- * special tokens take white space. */
-static void
-remark_on_name(const struct vocab *v, struct lmq_notes *notes)
+/* The tokenizer's, and then what the model names besides. */
+static struct lmq_marks
+gather_ends(const struct lmq_tokenizer *t, const struct lmq_gguf_vocab *given)
 {
-    static const char *const wanted[] = {"<unk>", "<s>", "</s>",
-                                         "<|endoftext|>"};
-    bool is_so_called = false, has_all = true;
+    struct lmq_marks ends = t->eos;
 
-    for (const char *p = v->given->name; *p != '\0'; p++)
-        is_so_called |= strncasecmp(p, "phi3", 4) == 0 ||
-                        strncasecmp(p, "phi-3", 5) == 0;
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-        has_all &= lmq_pipeline_find(
-                       v->t, lmq_chars(wanted[i], strlen(wanted[i]))) >= 0;
-    if (is_so_called && !has_all)
-        lmq_notes_add(notes,
-                      "llama.cpp takes '%.100s' for Phi 3, and does not load "
-                      "it without that model's special tokens: give it another "
-                      "name",
-                      v->given->name);
-    if (!is_so_called && v->n_particular > 0)
-        lmq_notes_add(notes,
-                      "llama.cpp lets special tokens take the white space "
-                      "behind them only if the model's name has phi-3, which "
-                      "'%.100s' has not",
-                      v->given->name);
-}
-
-static void
-remark(const struct vocab *v, struct lmq_notes *notes)
-{
-    size_t n = lmq_tokenizer_size(v->t), n_ends = gather_ends(v).n;
-    bool adds, drops;
-
-    if (n < v->n)
-        lmq_notes_add(notes,
-                      "%zu tokens beyond the tokenizer's %zu are written as "
-                      "unused ones",
-                      v->n - n, n);
-    if (n_ends > N_END_KEYS)
-        lmq_notes_add(notes,
-                      "GGUF names %zu tokens that end a text, the other %zu "
-                      "are lost",
-                      (size_t)N_END_KEYS, n_ends - N_END_KEYS);
-    if (v->composes)
-        lmq_notes_add(notes,
-                      "the tokenizer puts letters and their marks together "
-                      "(NFC), which is not said in GGUF: texts that have them "
-                      "apart become other tokens there");
-    if (v->n_lost > 0)
-        lmq_notes_add(notes,
-                      "of %zu added tokens GGUF cannot say whether they take "
-                      "the white space beside them, count as words of their "
-                      "own only, or are looked for as the normalizer makes "
-                      "them (with a space before, say): there it is otherwise",
-                      v->n_lost);
-    remark_on_name(v, notes);
-    if (v->pre != NULL && strcmp(v->pre, "gpt-4o") == 0)
-        lmq_notes_add(notes,
-                      "llama.cpp cuts words at combining marks where this "
-                      "tokenizer does not: there Hindi, Tamil or Thai become "
-                      "other tokens");
-    try_spaces(v, &adds, &drops);
-    if (drops && strcmp(v->model, "llama") == 0)
-        lmq_notes_add(notes,
-                      "the tokenizer drops extra spaces, which llama.cpp "
-                      "keeps: there, texts with two in a row become other "
-                      "tokens");
+    for (size_t i = 0; i < given->n_eos; i++)
+        if ((uint32_t)given->eos[i] < given->n_tokens)
+            lmq_marks_add(&ends, given->eos[i]);
+    return ends;
 }
 
 enum lmq_status
@@ -676,20 +584,25 @@ lmq_gguf_put_vocab(struct lmq_gguf_builder *builder,
         lmq_tokenizer_open_for(vocab->blobs, vocab->n_blobs, n, &t, err);
     if (status != LMQ_OK)
         return status;
-    struct vocab v = {.t = t, .n = n, .given = vocab, .odd = -1};
+    struct lmq_gguf_words v = {.t = t,
+                               .n = n,
+                               .given = vocab,
+                               .ends = gather_ends(t, vocab),
+                               .odd = -1};
     size_t n_pieces = lmq_tokenizer_size(t);
     if (n_pieces > n)
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF: the tokenizer has %zu tokens, the model only "
                           "%u",
                           n_pieces, n);
+    find_spaces(&v);
     if (status == LMQ_OK)
         status = find_composing(&v, err);
     if (status == LMQ_OK)
         status = find_words(&v, err);
     if (status == LMQ_OK) {
         put_all(builder, &v);
-        remark(&v, notes);
+        lmq_gguf_remark(&v, notes);
     }
     lmq_tokenizer_close(t);
     return status;
