@@ -429,12 +429,15 @@ are_equal_but_for_marks(struct lmq_chars x, struct lmq_chars y)
     return i == x.n && k == y.n;
 }
 
-/* Read again, a token is looked for by its name; here a normalizer may have
- * made another text of that. */
+/* Read again, a token is looked for by its name, and each text between two has
+ * its own space; here a normalizer may have made another text of the name, or
+ * put one space before all of them. */
 static bool
 is_found_by_name(const struct lmq_gguf_words *v,
                  const struct lmq_added_token *token, struct lmq_buffer *name)
 {
+    if (v->adds_space && token->is_normalized)
+        return false;
     name->n = 0;
     lmq_pipeline_name(v->t, token->id, name);
     return are_equal_but_for_marks(

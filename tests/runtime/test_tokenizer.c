@@ -62,32 +62,6 @@ START_TEST(extra_spaces_go_where_the_model_says_so)
 }
 END_TEST
 
-/* llama.cpp has no such models and keeps the spaces, so that is remarked. */
-START_TEST(extra_spaces_go_in_a_gguf_of_the_model_too)
-{
-    struct lmq_buffer file = spm_file(SPM_BPE, sizeof(SPM_BPE) - 1);
-    const struct lmq_blob blob = {"tokenizer.model", file.bytes, file.n};
-    const struct lmq_gguf_vocab vocab = {
-        .name = "x", .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = -1};
-    struct lmq_gguf_builder builder = {0};
-    struct lmq_notes notes = {0};
-    struct lmq_error err;
-
-    lmq_gguf_build_begin(&builder);
-    ck_assert_int_eq(lmq_gguf_put_vocab(&builder, &vocab, &notes, &err),
-                     LMQ_OK);
-    lmq_gguf_build_end(&builder, 0);
-    ck_assert(!builder.out.has_failed);
-    ck_assert_uint_eq(notes.n, 1);
-    ck_assert_ptr_nonnull(strstr(notes.texts[0], "drops extra spaces"));
-    lmq_notes_free(&notes);
-    struct lmq_tokenizer *t = open_buffer(builder.out);
-    ENCODES(t, "  ab   ab  ", 0, "263 263");
-    lmq_tokenizer_close(t);
-    lmq_buffer_free(&file);
-}
-END_TEST
-
 /* Of Phi 3, which is known by them, all but three take what follows. */
 START_TEST(special_tokens_of_phi_3_take_white_space)
 {
@@ -606,7 +580,6 @@ main(void)
         special_tokens_count_only_when_asked,
         extra_spaces_go_where_the_model_says_so,
         special_tokens_of_phi_3_take_white_space,
-        extra_spaces_go_in_a_gguf_of_the_model_too,
         merges_of_characters_come_from_a_list,
         merges_of_characters_go_to_a_gguf,
         the_surface_of_the_unknown_token_keeps_its_spaces,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "convert/export/export_gguf_vocab.h"
 #include "tests/build/suite.h"
 #include "tests/runtime/small_vocab.h"
 
@@ -360,6 +361,76 @@ START_TEST(vocabularies_of_gguf_are_refused)
 }
 END_TEST
 
+/* A GGUF of a SentencePiece model, and the one remark on it, or none. */
+static struct lmq_buffer
+gguf_of_spm(struct lmq_buffer file, const char *expected)
+{
+    const struct lmq_blob blob = {"tokenizer.model", file.bytes, file.n};
+    const struct lmq_gguf_vocab vocab = {.name = "x",
+                                         .blobs = &blob,
+                                         .n_blobs = 1,
+                                         .n_tokens = N_IDS,
+                                         .bos = -1};
+    struct lmq_gguf_builder builder = {0};
+    struct lmq_notes notes = {0};
+    struct lmq_error err;
+
+    lmq_gguf_build_begin(&builder);
+    ck_assert_msg(lmq_gguf_put_vocab(&builder, &vocab, &notes, &err) == LMQ_OK,
+                  "%s", err.message);
+    lmq_gguf_build_end(&builder, 0);
+    ck_assert(!builder.out.has_failed);
+    ck_assert_uint_eq(notes.n, expected == NULL ? 0 : 1);
+    ck_assert_msg(expected == NULL || strstr(notes.texts[0], expected) != NULL,
+                  "%s", notes.texts[0]);
+    lmq_notes_free(&notes);
+    lmq_buffer_free(&file);
+    return builder.out;
+}
+
+/* llama.cpp has no such models and keeps the spaces, so that is remarked. */
+START_TEST(extra_spaces_go_in_a_gguf_of_the_model_too)
+{
+    struct lmq_tokenizer *t = open_buffer(gguf_of_spm(
+        spm_file(SPM_BPE, sizeof(SPM_BPE) - 1), "drops extra spaces"));
+
+    ENCODES(t, "  ab   ab  ", 0, "263 263");
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
+/* Of a piece of such a file. */
+static void
+set_type(struct lmq_buffer *file, const char *text, enum lmq_piece_type type)
+{
+    const size_t n = strlen(text), n_score = 5;
+
+    for (size_t i = 1; i + n + n_score + 1 < file->n; i++)
+        if (file->bytes[i - 1] == n &&
+            memcmp(file->bytes + i, text, n) == 0) {
+            file->bytes[i + n + n_score + 1] = (unsigned char)type;
+            return;
+        }
+    ck_abort_msg("there is no piece '%s'", text);
+}
+
+/* A SentencePiece model finds its user's tokens where a text has its space
+ * already, a GGUF where each part between them gets one. */
+START_TEST(tokens_of_users_are_told_where_a_space_is_added)
+{
+    static const char no_space[] = SPM_BPE "\x1a\x04\x18\x00\x20\x00";
+    struct lmq_buffer with = default_spm_file();
+    struct lmq_buffer without = spm_file(no_space, sizeof(no_space) - 1);
+
+    set_type(&with, "\xc3\xa4", LMQ_PIECE_USER);
+    with = gguf_of_spm(with, "of 1 added tokens GGUF cannot say");
+    lmq_buffer_free(&with);
+    set_type(&without, "\xc3\xa4", LMQ_PIECE_USER);
+    without = gguf_of_spm(without, NULL);
+    lmq_buffer_free(&without);
+}
+END_TEST
+
 START_TEST(an_undefined_type_is_a_plain_piece)
 {
     struct lmq_buffer b = gguf_file("llama", "default");
@@ -543,6 +614,8 @@ main(void)
         a_gguf_of_unigram_brings_its_charsmap,
         a_gguf_has_the_tokens_of_users_in_the_text_itself,
         vocabularies_of_gguf_are_refused,
+        extra_spaces_go_in_a_gguf_of_the_model_too,
+        tokens_of_users_are_told_where_a_space_is_added,
         an_undefined_type_is_a_plain_piece,
         a_line_that_is_no_rank_is_refused,
         reserved_tokens_have_names_beside,
