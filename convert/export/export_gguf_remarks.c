@@ -8,6 +8,7 @@
 
 #include "convert/export/export_gguf_remarks.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
@@ -40,6 +41,40 @@ remark_on_name(const struct lmq_gguf_words *v, struct lmq_notes *notes)
                       "behind them only if the model's name has phi-3, which "
                       "'%.100s' has not",
                       v->given->name);
+}
+
+/* What llama.cpp takes for granted of a kind. */
+static void
+remark_on_kind(const struct lmq_gguf_words *v, struct lmq_notes *notes)
+{
+    bool is_llama = strcmp(v->model, "llama") == 0;
+    bool is_t5 = strcmp(v->model, "t5") == 0;
+    bool is_gpt2 = strcmp(v->model, "gpt2") == 0;
+    bool has_bytes = v->t->vocab.byte_ids['\n'] >= 0;
+    uint32_t end = is_llama ? 2 : is_t5 ? 1 : is_gpt2 ? 11 : UINT32_MAX;
+
+    if (v->ends.n == 0 && end < v->n)
+        lmq_notes_add(notes,
+                      "llama.cpp takes token %" PRIu32 " for one that ends a "
+                      "text, as neither the model nor its tokenizer names any",
+                      end);
+    if (is_llama && !has_bytes)
+        lmq_notes_add(notes,
+                      "llama.cpp breaks off at a character without a piece, "
+                      "often at a line feed, as there are no pieces of bytes");
+    if (is_llama && v->drops_spaces)
+        lmq_notes_add(notes,
+                      "the tokenizer drops extra spaces, which llama.cpp "
+                      "keeps: there, texts with two in a row become other "
+                      "tokens");
+    if (is_t5 && v->drops_spaces && !v->adds_space)
+        lmq_notes_add(notes,
+                      "llama.cpp puts a space before each text, as the "
+                      "tokenizer drops extra ones, though it puts none there");
+    if (is_t5 && has_bytes && v->t->model.falls_back_to_bytes)
+        lmq_notes_add(notes,
+                      "llama.cpp has no bytes for a character without a piece, "
+                      "as this tokenizer has, but the unknown token");
 }
 
 void
@@ -75,9 +110,5 @@ lmq_gguf_remark(const struct lmq_gguf_words *v, struct lmq_notes *notes)
                       "llama.cpp cuts words at combining marks where this "
                       "tokenizer does not: there Hindi, Tamil or Thai become "
                       "other tokens");
-    if (v->drops_spaces && strcmp(v->model, "llama") == 0)
-        lmq_notes_add(notes,
-                      "the tokenizer drops extra spaces, which llama.cpp "
-                      "keeps: there, texts with two in a row become other "
-                      "tokens");
+    remark_on_kind(v, notes);
 }

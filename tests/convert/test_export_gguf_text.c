@@ -379,6 +379,51 @@ START_TEST(a_token_that_would_be_another_is_named)
 }
 END_TEST
 
+static bool
+is_told(const struct lmq_report *report, const char *words)
+{
+    bool is_there = false;
+
+    for (size_t i = 0; i < 9; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "notes.%zu", i);
+        const char *note = lmq_report_string(report, key);
+        is_there |= note != NULL && strstr(note, words) != NULL;
+    }
+    return is_there;
+}
+
+/* llama.cpp has one of its own then. */
+START_TEST(a_gguf_of_bytes_without_an_end_is_told)
+{
+    char *path = strdup(in_folder("tokenizer.json"));
+    const struct lmq_open_options open = {.tokenizer = path};
+    struct family_model *model = family_make(family_find("llama2"), 1, 300, 1);
+
+    family_write(model, in_folder("llama"));
+    family_free(model);
+    write_bytes(path, "null", BYTES, "", "", "");
+    for (uint32_t n = 0; n < 2; n++) {
+        struct lmq_checkpoint *checkpoint;
+        struct lmq_error err = {0};
+        ck_assert_int_eq(lmq_checkpoint_open(in_folder("llama"), &open,
+                                             &checkpoint, &err),
+                         LMQ_OK);
+        checkpoint->hparams.n_eos = n;
+        checkpoint->hparams.eos[0] = 5;
+        struct lmq_report *report;
+        ck_assert_msg(lmq_export(checkpoint, in_folder("a.gguf"), &as_gguf,
+                                 NULL, &report, &err) == LMQ_OK,
+                      "%s", err.message);
+        ck_assert_int_eq(is_told(report, "llama.cpp takes token 11 "), n == 0);
+        lmq_report_free(report);
+        lmq_checkpoint_close(checkpoint);
+        remove(in_folder("a.gguf"));
+    }
+    free(path);
+}
+END_TEST
+
 /* Hugging Face looks for a space and the token, GGUF only for the token. */
 START_TEST(a_token_with_a_space_before_it_is_told)
 {
@@ -400,7 +445,6 @@ START_TEST(a_token_with_a_space_before_it_is_told)
         struct lmq_report *report;
         struct lmq_error err = {0};
         FILE *f = fopen(path, "w");
-        bool is_told = false;
         ck_assert_ptr_nonnull(f);
         fprintf(f, json, is_normalized ? "true" : "false");
         for (unsigned i = 0; i < 256; i++)
@@ -409,14 +453,8 @@ START_TEST(a_token_with_a_space_before_it_is_told)
         ck_assert_int_eq(fclose(f), 0);
         ck_assert_msg(export_with(path, &report, &err) == LMQ_OK, "%s",
                       err.message);
-        for (size_t k = 0; k < 9; k++) {
-            char key[16];
-            snprintf(key, sizeof(key), "notes.%zu", k);
-            const char *note = lmq_report_string(report, key);
-            is_told |= note != NULL &&
-                       strstr(note, "with a space before") != NULL;
-        }
-        ck_assert_int_eq(is_told, is_normalized);
+        ck_assert_int_eq(is_told(report, "with a space before"),
+                         is_normalized);
         lmq_report_free(report);
         remove(in_folder("a.gguf"));
     }
@@ -435,6 +473,7 @@ main(void)
         pre_tokenizers_are_told_apart_without_the_vocabulary,
         names_are_kept_though_their_letters_are_those_of_bytes,
         a_token_that_would_be_another_is_named,
+        a_gguf_of_bytes_without_an_end_is_told,
         a_token_with_a_space_before_it_is_told,
     };
 

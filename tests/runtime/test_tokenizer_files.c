@@ -431,6 +431,36 @@ START_TEST(tokens_of_users_are_told_where_a_space_is_added)
 }
 END_TEST
 
+/* What llama.cpp makes of such models otherwise. */
+START_TEST(what_sentencepiece_has_and_llama_cpp_has_not_is_told)
+{
+#define UNIGRAM "\x12\x05\x18\x01\x98\x02\x01"
+#define DROPS_ONLY "\x1a\x04\x18\x00\x20\x01"
+    static const struct {
+        const char *fields, *note;
+        size_t n;
+        bool has_bytes;
+    } cases[] = {
+#define CASE(fields, has_bytes, note)                                         \
+    {fields, note, sizeof(fields) - 1, has_bytes}
+        CASE(SPM_BPE SPM_PLAIN, true, NULL),
+        CASE(SPM_BPE SPM_PLAIN, false, "breaks off"),
+        CASE(UNIGRAM SPM_PLAIN, false, NULL),
+        CASE(UNIGRAM SPM_PLAIN, true, "the unknown token"),
+        CASE(UNIGRAM DROPS_ONLY, false, "a space before each text"),
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_buffer b = spm_file(cases[i].fields, cases[i].n);
+        char name[8];
+        for (size_t id = 3; id < FIRST && !cases[i].has_bytes; id++)
+            set_type(&b, piece_text(id, name), LMQ_PIECE_CONTROL);
+        b = gguf_of_spm(b, cases[i].note);
+        lmq_buffer_free(&b);
+    }
+}
+END_TEST
+
 START_TEST(an_undefined_type_is_a_plain_piece)
 {
     struct lmq_buffer b = gguf_file("llama", "default");
@@ -616,6 +646,7 @@ main(void)
         vocabularies_of_gguf_are_refused,
         extra_spaces_go_in_a_gguf_of_the_model_too,
         tokens_of_users_are_told_where_a_space_is_added,
+        what_sentencepiece_has_and_llama_cpp_has_not_is_told,
         an_undefined_type_is_a_plain_piece,
         a_line_that_is_no_rank_is_refused,
         reserved_tokens_have_names_beside,
