@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "base/error.h"
+#include "base/files/inflate.h"
 #include "base/size.h"
 #include "convert/tie.h"
 #include "formats/model/hparams_json.h"

@@ -10,6 +10,13 @@
 #include <stdint.h>
 #include <zlib.h>
 
+bool
+lmq_inflation_is_fair(uint64_t stored_size, uint64_t size)
+{
+    return size <= LMQ_FREE_INFLATION ||
+           (size - LMQ_FREE_INFLATION) / LMQ_MAX_INFLATION <= stored_size;
+}
+
 enum lmq_status
 lmq_inflate(const unsigned char *packed, size_t n_packed,
             unsigned char *bytes, size_t n, bool has_header)

@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/error.h"
+#include "base/files/inflate.h"
 #include "base/size.h"
 
 /* The high bit, CR LF and ^Z catch transfers that mangle binary files. */
@@ -334,16 +335,6 @@ lmq_section_load(const unsigned char bytes[LMQ_SECTION_SIZE], uint64_t at,
         return lmq_fail(err, LMQ_ERR_FORMAT, at,
                         "a section's name or reserved bytes are malformed");
     return LMQ_OK;
-}
-
-/* Deflate makes at most about 1032 bytes of one. A section may not be said to
- * hold more than its bytes can make, so that memory is asked for in proportion
- * to the file. */
-bool
-lmq_inflation_is_fair(uint64_t stored_size, uint64_t size)
-{
-    return size <= LMQ_FREE_INFLATION ||
-           (size - LMQ_FREE_INFLATION) / LMQ_MAX_INFLATION <= stored_size;
 }
 
 /* ---- Trailer ---- */

@@ -43,12 +43,6 @@
 #define LMQ_MAX_SECTIONS 1024
 #define LMQ_MAX_SECTION_BYTES ((uint64_t)1 << 28)
 #define LMQ_MAX_RECORD_SIZE 4096
-/* What is deflated may grow by so much, and a little anyway: texts grow by 4 to
- * 20. Deflate itself could do 1032. */
-#define LMQ_MAX_INFLATION 64
-#define LMQ_FREE_INFLATION ((uint64_t)1 << 20)
-
-bool lmq_inflation_is_fair(uint64_t stored_size, uint64_t size);
 
 /* Feature flags: none yet. */
 #define LMQ_INCOMPATIBLE_KNOWN 0

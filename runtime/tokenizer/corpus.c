@@ -19,6 +19,7 @@
 #include "base/crc32.h"
 #include "base/error.h"
 #include "base/files/file.h"
+#include "base/files/inflate.h"
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/size.h"
@@ -204,14 +205,29 @@ is_gzip(const unsigned char *bytes, size_t n)
     return n >= 2 && memcmp(bytes, "\x1f\x8b", 2) == 0;
 }
 
+static enum lmq_status
+check_growth(size_t n_packed, size_t n, struct lmq_error *err)
+{
+    if (lmq_inflation_is_fair(n_packed, n))
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+             "is more than %d times as large unpacked", LMQ_MAX_INFLATION);
+    lmq_hint(err, "unpack it with gzip -d");
+    return LMQ_ERR_UNSUPPORTED;
+}
+
 /* Streams may follow each other; what is none ends the text. */
 static enum lmq_status
-inflate_all(z_stream *stream, struct lmq_buffer *text, struct lmq_error *err)
+inflate_all(z_stream *stream, size_t n_packed, struct lmq_buffer *text,
+            struct lmq_error *err)
 {
+    enum lmq_status status = LMQ_OK;
     int code = Z_OK;
 
-    while (code != Z_STREAM_END || is_gzip(stream->next_in, stream->avail_in)) {
-        enum lmq_status status = make_room(text, err);
+    while (status == LMQ_OK &&
+           (code != Z_STREAM_END ||
+            is_gzip(stream->next_in, stream->avail_in))) {
+        status = make_room(text, err);
         if (status != LMQ_OK)
             return status;
         if (code == Z_STREAM_END)
@@ -225,8 +241,9 @@ inflate_all(z_stream *stream, struct lmq_buffer *text, struct lmq_error *err)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "cannot be read to its end: damaged or truncated");
         text->n += TEXT_STEP - stream->avail_out;
+        status = check_growth(n_packed, text->n, err);
     }
-    return LMQ_OK;
+    return status;
 }
 
 static enum lmq_status
@@ -238,7 +255,7 @@ gunzip(const struct lmq_buffer *packed, struct lmq_buffer *text,
 
     if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK)
         return lmq_fail_nomem(err);
-    enum lmq_status status = inflate_all(&stream, text, err);
+    enum lmq_status status = inflate_all(&stream, packed->n, text, err);
     inflateEnd(&stream);
     return status;
 }

@@ -69,6 +69,24 @@ expect 1 sh -c 'ulimit -v 120000 && exec "$@"' sh "$lmquant" bench -q -r 1 \
     -j 1 -p 1 -n 1 "$srcdir/tests/data/fable"
 says "measured with 64 MiB at least"
 
+# ---- Texts ----
+
+# 80 MB of one letter, as one file, as two behind each other and as a pipe.
+repeated 80000000 a | gzip -c >"$work/a.gz"
+cat "$work/a.gz" "$work/a.gz" >"$work/aa.gz"
+for name in a aa; do
+    for text in "$work/$name.gz" -; do
+        expect 3 limited "$lmquant" validate -q "$fable" "$fable" "$text" \
+            <"$work/$name.gz"
+        says "is more than 64 times as large unpacked"
+        is_one_sentence "$text"
+    done
+done
+# A megabyte may come of anything.
+repeated 1000000 'a ' | gzip -c >"$work/a.gz"
+expect 0 limited "$lmquant" validate -q -c 64 --max-tokens 64 "$fable" \
+    "$fable" "$work/a.gz"
+
 # ---- Tokenizers ----
 
 # tokenizer NORMALIZER: one of all letters, in $work/tokenizer.json.
