@@ -359,7 +359,7 @@ lmq_tokenizer_default_flags(const struct lmq_tokenizer *t)
 
 /* Words that came before in the same call, a line of the cache each. Of two
  * that share a place the later one stays. */
-#define N_WORDS 32768
+#define WORDS_MAX 32768
 #define MAX_WORD 48
 
 struct word {
@@ -376,7 +376,8 @@ struct encoder {
     struct lmq_parts parts, spare_parts;
     struct lmq_tok_scratch model;
     struct lmq_regex_scratch *patterns;
-    struct word *words; /* (N_WORDS) */
+    struct word *words; /* (n_words) */
+    size_t n_words; /* a power of two */
     struct lmq_ids *ids;
     struct lmq_error *err;
 };
@@ -417,7 +418,7 @@ encode_part(struct encoder *e, struct lmq_text_part part)
     if (part.n == 0 || part.n > MAX_WORD || e->words == NULL)
         return encode_with_model(e, text);
     uint64_t hash = hash_into(HASH_BEGIN, text.p, text.n);
-    struct word *word = &e->words[(hash ^ hash >> 32) % N_WORDS];
+    struct word *word = &e->words[(hash ^ hash >> 32) & (e->n_words - 1)];
     if (word->n == part.n && memcmp(word->text, text.p, text.n) == 0)
         return repeat_word(e, word);
     word->ids_start = e->ids->n;
@@ -452,7 +453,7 @@ encode_plain(struct encoder *e, struct lmq_chars text, bool is_first)
     if (text.n == 0 || status != LMQ_OK)
         return status;
     if (e->parts.n > 1 && e->words == NULL) {
-        e->words = calloc(N_WORDS, sizeof(e->words[0]));
+        e->words = calloc(e->n_words, sizeof(e->words[0]));
         if (e->words == NULL)
             return lmq_fail_nomem(e->err);
     }
@@ -546,6 +547,9 @@ encode_whole(struct encoder *e, const char *text, size_t n)
     e->patterns = lmq_regex_scratch_new(n);
     if (e->patterns == NULL)
         return lmq_fail_nomem(e->err);
+    e->n_words = 1;
+    while (e->n_words < WORDS_MAX && e->n_words < n)
+        e->n_words *= 2;
     enum lmq_status status = encode_text(e, lmq_chars(text, n));
     free_encoder(e);
     return status;

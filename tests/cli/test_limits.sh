@@ -86,6 +86,14 @@ done
 repeated 1000000 'a ' | gzip -c >"$work/a.gz"
 expect 0 limited "$lmquant" validate -q -c 64 --max-tokens 64 "$fable" \
     "$fable" "$work/a.gz"
+# Short paragraphs take little each, and none of them fills a window.
+{ yes 'the cat
+
+' | head -n 1200000; head -c 900 "$fable/held-out-a.txt" | tr '\n' ' '
+} >"$work/text"
+(ulimit -t 3 && exec "$lmquant" validate -q -c 32 --score second-half \
+    --split-documents "$fable" "$fable" "$work/text") \
+    >"$work/said" 2>&1 || fail "short paragraphs: $(cat "$work/said")"
 
 # ---- Tokenizers ----
 
