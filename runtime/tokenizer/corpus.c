@@ -375,6 +375,9 @@ encode_document(struct lmq_corpus *corpus,
                 const struct lmq_protocol *protocol, struct lmq_error *err)
 {
     struct lmq_ids ids = {0};
+
+    if (protocol->max_tokens > 0 && corpus->n_read == protocol->max_tokens)
+        return LMQ_OK;
     enum lmq_status status = lmq_tokenizer_encode(
         tokenizer, (const char *)text, n, 0, &ids, err);
 

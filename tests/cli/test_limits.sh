@@ -94,6 +94,17 @@ expect 0 limited "$lmquant" validate -q -c 64 --max-tokens 64 "$fable" \
 (ulimit -t 3 && exec "$lmquant" validate -q -c 32 --score second-half \
     --split-documents "$fable" "$fable" "$work/text") \
     >"$work/said" 2>&1 || fail "short paragraphs: $(cat "$work/said")"
+# What stands behind the tokens that were asked for is not tokenized.
+cut='"behavior":"Isolated","pattern":{"Regex":"(?:a|a|b)+(?=c|d)"}'
+sed 's/"pre_tokenizer": null/"pre_tokenizer":{"type":"Split",'"$cut}/" \
+    "$fable/tokenizer.json" >"$work/tokenizer.json"
+{ printf 'Once upon a time there was a fox.\n\n'; repeated 4000 ab
+} >"$work/text"
+for n in 8 800; do
+    expect $((n > 8 ? 3 : 0)) limited "$lmquant" validate -q -c 32 \
+        --split-documents --max-tokens $n --tokenizer "$work/tokenizer.json" \
+        "$fable" "$fable" "$work/text"
+done
 
 # ---- Tokenizers ----
 
