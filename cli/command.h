@@ -298,6 +298,8 @@ const char *format_count(double n, char text[TEXT_SIZE]);
  * is too large to be a number. */
 const char *format_figure(const char *format, double value,
                           char text[TEXT_SIZE]);
+/* Of a share, for "%.1f": never "-0.0". */
+double percent(const struct lmq_report *report, const char *share);
 /* "s", or "" for 1. */
 const char *plural(double n);
 /* A gate's, or why there is none. */

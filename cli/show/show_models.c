@@ -216,17 +216,16 @@ print_shares(const struct lmq_report *models)
     for (size_t i = 0; i < lmq_report_length(models); i++) {
         const struct lmq_report *a =
             lmq_report_at(lmq_report_item(models, i), "attribution");
-        double weights = lmq_report_number(a, "weights");
+        double weights = percent(a, "weights");
         fputs("  ", stdout);
         print_name(name_of(models, i), 20);
         if (weights != weights) {
             puts(" there is none");
             continue;
         }
-        printf(" %6.1f %% %6.1f %%", 100 * weights,
-               100 * lmq_report_number(a, "activations"));
+        printf(" %6.1f %% %6.1f %%", weights, percent(a, "activations"));
         if (has_kv)
-            printf(" %6.1f %%", 100 * lmq_report_number(a, "keys_values"));
+            printf(" %6.1f %%", percent(a, "keys_values"));
         putchar('\n');
     }
 }

@@ -3,7 +3,6 @@
  */
 #include "config.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,10 +123,9 @@ print_shares(const struct lmq_report *shares, const char *title, size_t most)
     }
     for (size_t i = 0; i < lmq_report_length(shares) && i < most; i++) {
         const struct lmq_report *share = lmq_report_item(shares, i);
-        double part = lmq_report_number(share, "share");
         printf("    %-*s %6.1f %%", (int)width,
-               lmq_report_string(share, "name"), 100 * part);
-        print_bar(part);
+               lmq_report_string(share, "name"), percent(share, "share"));
+        print_bar(lmq_report_number(share, "share"));
     }
 }
 
@@ -164,7 +162,7 @@ print_cure(const struct lmq_report *cure)
     for (size_t i = 0; i < n; i++) {
         const struct lmq_report *step = lmq_report_item(cure, i);
         printf("    removes %5.1f %%, costs %.3f bits per weight:\n",
-               100 * lmq_report_number(step, "share"),
+               percent(step, "share"),
                lmq_report_number(step, "bits_added"));
         print_command(lmq_report_string(step, "options"));
     }
@@ -174,15 +172,6 @@ bool
 has_short_kv(const struct lmq_report *model)
 {
     return strcmp(lmq_report_string(model, "protocol.kv"), "f32") != 0;
-}
-
-/* Never "-0.0". */
-static double
-percent(const struct lmq_report *attribution, const char *share)
-{
-    double percent = 100 * lmq_report_number(attribution, share);
-
-    return fabs(percent) < 0.05 ? 0 : percent;
 }
 
 static void
@@ -201,7 +190,7 @@ print_attribution(const struct lmq_report *r, bool is_verbose)
         return;
     }
     printf("  weights %.1f %%, activations %.1f %%",
-           100 * lmq_report_number(a, "weights"), percent(a, "activations"));
+           percent(a, "weights"), percent(a, "activations"));
     if (has_short_kv(r))
         printf(", keys and values %.1f %%", percent(a, "keys_values"));
     putchar('\n');

@@ -164,6 +164,14 @@ format_figure(const char *format, double value, char text[TEXT_SIZE])
     return text;
 }
 
+double
+percent(const struct lmq_report *report, const char *share)
+{
+    double percent = 100 * lmq_report_number(report, share);
+
+    return fabs(percent) < 0.05 ? 0 : percent;
+}
+
 const char *
 plural(double n)
 {

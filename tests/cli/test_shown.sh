@@ -99,6 +99,15 @@ expect 0 "$lmquant" validate --attribute --kv q8 --ctx 32 --max-tokens 40 \
     "$fable" "$fable_lmq" "$fable/held-out-b.txt"
 grep -q '^  weights.*, keys and values [-0-9.]* %$' "$work/stdout" ||
     fail "keys and values of 8 bits have no share"
+# Little below 0 is 0, of each tensor and of each model.
+expect 0 "$lmquant" validate -v --attribute=tensor --ctx 32 --max-tokens 200 \
+    "$fable" "$fable_lmq" "$fable/held-out-b.txt"
+"$lmquant" validate -a --ctx 64 --max-tokens 1000 -f -o "$work/own.html" \
+    "$fable" "$fable_lmq" "$fable_lmq" --text "$fable/held-out-b.txt" \
+    >> "$work/stdout" 2> "$work/stderr" || fail "validate -a of two models"
+shows "attn_k         0.0 %"
+shows " 100.0 %    0.0 %"
+grep -n -- '-0\.0 %' "$work/stdout" && fail "a share is -0.0 %"
 expect 0 "$synth" --dim 32 --hidden 32 --layers 24 --heads 2 --kv-heads 2 \
     --vocab 512 "$work/deep"
 cp "$fable/tokenizer.json" "$fable/tokenizer_config.json" "$work/deep/"

@@ -31,6 +31,15 @@ plural(double n)
     return n == 1 ? "" : "s";
 }
 
+/* Of a share, for "%.1f": never "-0.0". */
+static inline double
+percent(const struct lmq_report *node, const char *share)
+{
+    double percent = 100 * number(node, share);
+
+    return fabs(percent) < 0.05 ? 0 : percent;
+}
+
 #define NUMBER_SIZE 32
 
 /* "?" where there is none: an error that a single token leaves unknown, or what

@@ -98,7 +98,7 @@ put_cure(struct lmq_buffer *page, const struct lmq_report *cure)
         put(page, "<tr><td class=text><code>");
         lmq_page_text(page, string(step, "options"));
         put(page, "</code><td>%.1f %%<td>%.3f</tr>",
-            100 * number(step, "share"), number(step, "bits_added"));
+            percent(step, "share"), number(step, "bits_added"));
     }
     put(page, "</table>");
 }
