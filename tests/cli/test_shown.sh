@@ -108,6 +108,12 @@ expect 0 "$lmquant" validate -v --attribute=tensor --ctx 32 --max-tokens 200 \
 shows "attn_k         0.0 %"
 shows " 100.0 %    0.0 %"
 grep -n -- '-0\.0 %' "$work/stdout" && fail "a share is -0.0 %"
+# All of a divergence is 100 %.
+expect 0 "$lmquant" convert -q --keep '*' --set 'blk.1.ffn_down.weight=q4' \
+    "$fable" "$work/one.lmq"
+expect 0 "$lmquant" validate --attribute=tensor --max-tokens 100 -f \
+    -o "$work/own.html" "$fable" "$work/one.lmq" "$fable/held-out-b.txt"
+grep -q "transparent)'>100<" "$work/own.html" || fail "no cell has 100 %"
 expect 0 "$synth" --dim 32 --hidden 32 --layers 24 --heads 2 --kv-heads 2 \
     --vocab 512 "$work/deep"
 cp "$fable/tokenizer.json" "$fable/tokenizer_config.json" "$work/deep/"

@@ -45,6 +45,7 @@ put_cell(struct lmq_buffer *page, const struct map *map, double layer,
 {
     double share = 0;
     int n = 0;
+    char text[NUMBER_SIZE];
 
     for (size_t i = 0; i < lmq_report_length(map->tensors); i++) {
         const struct lmq_report *tensor = lmq_report_item(map->tensors, i);
@@ -54,14 +55,15 @@ put_cell(struct lmq_buffer *page, const struct map *map, double layer,
             n++;
         }
     }
-    if (n == 0)
+    if (n == 0) {
         put(page, "<td>");
-    else
-        put(page,
-            "<td style='background:color-mix(in srgb,var(--b) %.0f%%,"
-            "transparent)'>%.2g",
-            80 * fmin(fmax(share / fmax(map->most, 1e-30), 0), 1),
-            100 * share);
+        return;
+    }
+    put(page,
+        "<td style='background:color-mix(in srgb,var(--b) %.0f%%,"
+        "transparent)'>%s",
+        80 * fmin(fmax(share / fmax(map->most, 1e-30), 0), 1),
+        figure_text(fabs(share) < 0.1 ? "%.2g" : "%.0f", 100 * share, text));
 }
 
 static void
