@@ -304,6 +304,7 @@ double percent(const struct lmq_report *report, const char *share);
 const char *plural(double n);
 /* A gate's, or why there is none. */
 const char *format_metric(double value, char *text);
+const char *format_bound(double bound, char *text);
 /* Cuts a name in the middle so that it takes at most `width` columns. */
 void print_name(const char *name, int width);
 /* False, and a message the first time, if stdout takes no more: a full disk

@@ -381,7 +381,7 @@ static void
 print_markdown_gates(const struct lmq_report *m, const char *name)
 {
     const struct lmq_report *gates = lmq_report_at(m, "gates");
-    char value[TEXT_SIZE];
+    char value[TEXT_SIZE], bound[TEXT_SIZE];
 
     for (size_t i = 0; i < lmq_report_length(gates); i++) {
         const struct lmq_report *gate = lmq_report_item(gates, i);
@@ -391,9 +391,9 @@ print_markdown_gates(const struct lmq_report *m, const char *name)
         print_code(name);
         fputs(": ", stdout);
         print_code(lmq_report_string(gate, "gate"));
-        printf(" does not hold: it is %s, the bound %.9g\n",
+        printf(" does not hold: it is %s, the bound %s\n",
                format_metric(lmq_report_number(gate, "value"), value),
-               lmq_report_number(gate, "bound"));
+               format_bound(lmq_report_number(gate, "bound"), bound));
     }
 }
 

@@ -275,7 +275,8 @@ print_broken(const struct lmq_report *verdict)
     printf("%s does not hold: it is %s", lmq_report_string(verdict, "gate"),
            format_metric(lmq_report_number(verdict, "value"), value));
     if (strstr(lmq_report_string(verdict, "gate"), "baseline") != NULL)
-        printf(", the bound %.9g", lmq_report_number(verdict, "bound"));
+        printf(", the bound %s",
+               format_bound(lmq_report_number(verdict, "bound"), value));
     if (broken > 1)
         printf(" (and %.0f more)", broken - 1);
 }

@@ -243,6 +243,13 @@ format_metric(double value, char *text)
     return text;
 }
 
+/* A baseline whose decibels are infinite is all that gives no number. */
+const char *
+format_bound(double bound, char *text)
+{
+    return isnan(bound) ? "infinite" : format_metric(bound, text);
+}
+
 static int
 print_gates_of(const struct lmq_report *report, const char *name)
 {
@@ -258,8 +265,8 @@ print_gates_of(const struct lmq_report *report, const char *name)
                 *name == '\0' ? "" : ": ", lmq_report_string(gate, "gate"),
                 format_metric(lmq_report_number(gate, "value"), value));
         if (strstr(lmq_report_string(gate, "gate"), "baseline") != NULL)
-            fprintf(stderr, ", the bound %.9g",
-                    lmq_report_number(gate, "bound"));
+            fprintf(stderr, ", the bound %s",
+                    format_bound(lmq_report_number(gate, "bound"), value));
         fputc('\n', stderr);
         code = EXIT_GATE;
     }

@@ -246,6 +246,17 @@ expect 0 "$lmquant" validate --markdown $few "$fable" $three --text a.txt \
 says "note: the baseline has no figures of fine.lmq"
 grep '^|' "$work/stdout" | awk -F '|' 'NF != 12' | grep -q . &&
     fail "a row without baseline breaks the table"
+# What was exact then.
+sed 's/"sqnr_db": [0-9.]*/"sqnr_db": null/
+    s/"max_abs": [0-9.e-]*/"max_abs": 0/' one.json > exact.json
+exact="--baseline exact.json --gate tensors.0.sqnr_db>=baseline"
+for format in "-f -o page.html" --markdown; do
+    expect 4 "$lmquant" validate $few $exact $format "$fable" fable.lmq a.txt
+    says ", the bound infinite"
+    grep -q 'does not hold: it is [0-9.]*, the bound infinite$' \
+        "$work/stdout" || fail "no infinite bound: $(head -1 "$work/stdout")"
+done
+grep -q '<td>infinite<td' page.html || fail "no infinite bound on the page"
 # Elsewhere, but of the same name.
 mkdir -p elsewhere && cp fine.lmq elsewhere/fine.lmq
 expect 0 "$lmquant" validate -q $few "$fable" fable.lmq elsewhere/fine.lmq \

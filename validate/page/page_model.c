@@ -85,7 +85,7 @@ put_gates(struct lmq_buffer *page, const struct lmq_report *r)
 {
     const struct lmq_report *gates = lmq_report_at(r, "gates");
     size_t n_broken = 0;
-    char value[NUMBER_SIZE];
+    char value[NUMBER_SIZE], limit[NUMBER_SIZE];
 
     if (lmq_report_length(gates) == 0)
         return;
@@ -98,12 +98,13 @@ put_gates(struct lmq_buffer *page, const struct lmq_report *r)
     put(page, "<table><tr><th>gate<th>value<th>bound<th>held</tr>");
     for (size_t i = 0; i < lmq_report_length(gates); i++) {
         const struct lmq_report *gate = lmq_report_item(gates, i);
+        double bound = number(gate, "bound");
         int is_held = number(gate, "held") != 0;
         put(page, "<tr><td><code>");
         lmq_page_text(page, string(gate, "gate"));
-        put(page, "</code><td>%s<td>%.9g<td class=%s>%s</tr>",
+        put(page, "</code><td>%s<td>%s<td class=%s>%s</tr>",
             figure_text("%.9g", number(gate, "value"), value),
-            number(gate, "bound"),
+            isnan(bound) ? "infinite" : figure_text("%.9g", bound, limit),
             is_held ? "good" : "bad", is_held ? "yes" : "NO");
     }
     put(page, "</table>");
