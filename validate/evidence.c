@@ -362,26 +362,41 @@ describe_doubts(const struct lmq_job *job, const struct lmq_judged *candidate)
 /* Fewer tell next to nothing. */
 #define FEW_TOKENS 256
 
+/* A perplexity that is no number is too large to be one. */
+static void
+doubt_reference(const struct lmq_job *job, const json_t *report,
+                json_t **notes)
+{
+    const json_t *ppl =
+        json_object_get(json_object_get(report, "reference"), "ppl");
+
+    if (!json_is_number(ppl))
+        lmq_doubt(notes,
+                  "the reference would do better to guess: its perplexity is "
+                  "too large to be a number; is this its tokenizer, and a text "
+                  "of its kind?");
+    else if (json_number_value(ppl) > (double)job->vocabulary)
+        lmq_doubt(notes,
+                  "the reference would do better to guess: its perplexity is "
+                  "%.0f with %zu tokens; is this its tokenizer, and a text of "
+                  "its kind?",
+                  json_number_value(ppl), job->vocabulary);
+}
+
 void
 lmq_doubt_result(const struct lmq_job *job, const struct lmq_judged *candidate,
                  const json_t *report, json_t **notes)
 {
     const json_t *figure = json_object_get(report, "top1_agreement");
-    const json_t *reference = json_object_get(report, "reference");
     double agreement = json_number_value(figure);
-    double ppl = json_number_value(json_object_get(reference, "ppl"));
     uint64_t n = candidate->drift.n;
 
     if (candidate == job->candidates && n < FEW_TOKENS)
         lmq_doubt(notes,
                   "%" PRIu64 " token%s scored, which says next to nothing",
                   n, n == 1 ? " is" : "s are");
-    if (candidate == job->candidates && ppl > (double)job->vocabulary)
-        lmq_doubt(notes,
-                  "the reference would do better to guess: its perplexity is "
-                  "%.0f with %zu tokens; is this its tokenizer, and a text of "
-                  "its kind?",
-                  ppl, job->vocabulary);
+    if (candidate == job->candidates)
+        doubt_reference(job, report, notes);
     if (json_is_number(figure) && agreement < HARDLY_THE_SAME)
         lmq_doubt(notes,
                   "%.400s has the same top token at only %.2f %% of the "

@@ -114,6 +114,15 @@ expect 0 "$lmquant" convert -q --keep '*' --set 'blk.1.ffn_down.weight=q4' \
 expect 0 "$lmquant" validate --attribute=tensor --max-tokens 100 -f \
     -o "$work/own.html" "$fable" "$work/one.lmq" "$fable/held-out-b.txt"
 grep -q "transparent)'>100<" "$work/own.html" || fail "no cell has 100 %"
+# Worse than a guess, by more than a number can say.
+mkdir "$work/loud"
+cp "$fable"/*.safetensors "$fable"/tokenizer*.json "$work/loud"
+sed 's/LlamaForCausalLM/GraniteForCausalLM/
+    s/"model_type": *"llama"/"logits_scaling": 1e-5, "model_type": "granite"/' \
+    "$fable/config.json" > "$work/loud/config.json"
+expect 0 "$lmquant" validate --max-tokens 100 "$work/loud" "$fable" \
+    "$fable/held-out-b.txt"
+says "to guess: its perplexity is too large to be a number; is this"
 expect 0 "$synth" --dim 32 --hidden 32 --layers 24 --heads 2 --kv-heads 2 \
     --vocab 512 "$work/deep"
 cp "$fable/tokenizer.json" "$fable/tokenizer_config.json" "$work/deep/"
