@@ -185,13 +185,19 @@ struct sums {
     size_t n;
 };
 
+size_t
+lmq_drift_documents(const struct lmq_drift *drift)
+{
+    return drift->n == 0 ? 0 : drift->document[drift->n - 1] + 1;
+}
+
 /* The spread of the mean of x when documents are drawn with replacement; NAN
  * for a single document. */
 static enum lmq_status
 bootstrap(const struct lmq_drift *drift, const double *x, double *error,
           struct lmq_error *err)
 {
-    size_t n_documents = drift->n == 0 ? 0 : drift->document[drift->n - 1] + 1;
+    size_t n_documents = lmq_drift_documents(drift);
     double mean = 0, spread = 0;
     uint64_t state = 1;
 

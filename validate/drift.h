@@ -71,6 +71,7 @@ enum lmq_status lmq_drift_add(struct lmq_drift *drift,
                               struct lmq_error *err);
 
 double lmq_drift_sum(const struct lmq_drift *drift, enum lmq_drift_sum which);
+size_t lmq_drift_documents(const struct lmq_drift *drift);
 double lmq_drift_mean_kld(const struct lmq_drift *drift);
 double lmq_drift_perplexity(double nll_sum, size_t n);
 

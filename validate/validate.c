@@ -35,6 +35,8 @@ describe_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
     lmq_put(report, "layers", lmq_describe_layers(job, layers));
     lmq_put(report, "tensors", json_incref(candidate->tensors));
     lmq_put(report, "worst", json_incref(candidate->worst));
+    lmq_put(&candidate->protocol, "documents",
+            lmq_json_size(lmq_drift_documents(drift)));
     lmq_put(&candidate->protocol, "windows", lmq_json_size(job->n_windows));
     lmq_put(report, "protocol", json_incref(candidate->protocol));
     json_t *notes = json_incref(candidate->notes);

@@ -313,6 +313,32 @@ START_TEST(an_interruption_leaves_whole_windows)
 }
 END_TEST
 
+/* Of the windows that were finished; here each is a document. */
+START_TEST(an_interruption_leaves_the_documents_that_were_read)
+{
+    const char *text = fable("held-out-a.txt");
+    struct lmq_validate_options options = usual_options(&text);
+    const struct lmq_session_options session = {.context = 1024};
+    double part = 0.8;
+    const struct lmq_progress progress = {.report = stop_later,
+                                          .context = &part};
+    struct lmq_report *report;
+    int is_partial;
+
+    options.session = &session;
+    options.splits_documents = 1;
+    options.max_tokens = 6000;
+    ck_assert_int_eq(try_validate(fable(""), fable(""), &options, &progress,
+                                  &report, &is_partial, NULL),
+                     LMQ_OK);
+    ck_assert_int_eq(is_partial, 1);
+    ck_assert_double_gt(lmq_report_number(report, "protocol.windows"), 1);
+    ck_assert_double_eq(lmq_report_number(report, "protocol.documents"),
+                        lmq_report_number(report, "protocol.windows"));
+    lmq_report_free(report);
+}
+END_TEST
+
 START_TEST(the_page_is_whole_and_asks_nothing_of_the_network)
 {
     const char *text = short_text("text.txt", 2000);
@@ -441,6 +467,7 @@ main(void)
         a_tokenizer_that_differs_in_the_text_is_refused,
         an_interruption_leaves_what_was_done,
         an_interruption_leaves_whole_windows,
+        an_interruption_leaves_the_documents_that_were_read,
         the_page_is_whole_and_asks_nothing_of_the_network,
         no_divergence_comes_from_nowhere,
         each_type_of_keys_and_values_has_its_error,
