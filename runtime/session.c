@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/size.h"
+#include "base/threads/threads.h"
 #include "formats/model/rope_scaling.h"
 #include "runtime/forward.h"
 #include "runtime/rope.h"
@@ -93,10 +94,8 @@ lmq_session_new(const struct lmq_model *model,
                                         DEFAULT_CONTEXT);
     size_t batch = options->batch != 0 ? options->batch : DEFAULT_BATCH;
     batch = lmq_size_min(batch, context);
-    if (options->threads < 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".threads is %d, expected 1 or more, or 0",
-                        options->threads);
+    if (lmq_threads_check(options->threads, err) != LMQ_OK)
+        return LMQ_ERR_ARG;
     if (context > LMQ_MAX_CONTEXT)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".context is %zu, expected %d at most", context,

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/size.h"
+#include "base/threads/threads.h"
 #include "formats/model/hparams_compare.h"
 #include "runtime/session.h"
 #include "validate/diff/diff_tokenizers.h"
@@ -93,6 +94,8 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
                                  o->emulations[i], &ignored, err);
     if (status == LMQ_OK)
         status = lmq_kv_parse(job->session.kv, &job->kv_type, err);
+    if (status == LMQ_OK)
+        status = lmq_threads_check(job->session.threads, err);
     if (status != LMQ_OK)
         return status;
     if (job->session.batch != 0 || job->session.all_logits != 0)

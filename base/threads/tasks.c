@@ -23,9 +23,8 @@ lmq_workers_open(struct lmq_workers *workers, int threads, size_t most,
     int n = lmq_threads(threads, (int)lmq_size_min(most, 1024));
 
     *workers = (struct lmq_workers){0};
-    if (threads < 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".threads is %d, expected 1 or more, or 0", threads);
+    if (lmq_threads_check(threads, err) != LMQ_OK)
+        return LMQ_ERR_ARG;
     /* No two of them in a cache line. */
     size = (size + LMQ_MEM_ALIGN - 1) / LMQ_MEM_ALIGN * LMQ_MEM_ALIGN;
     *workers = (struct lmq_workers){.size = size, .clear = clear};

@@ -15,6 +15,7 @@
 #include <sched.h>
 #endif
 
+#include "base/error.h"
 #include "base/machine/cgroup.h"
 
 /* ---- Cores ---- */
@@ -79,4 +80,13 @@ lmq_threads(int wanted, int most)
     }
     n = n < most ? n : most;
     return n < 1 ? 1 : n;
+}
+
+enum lmq_status
+lmq_threads_check(int wanted, struct lmq_error *err)
+{
+    return wanted >= 0 ? LMQ_OK
+                       : lmq_fail(err, LMQ_ERR_ARG, 0,
+                                  ".threads is %d, expected 1 or more, or 0",
+                                  wanted);
 }

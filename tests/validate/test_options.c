@@ -253,6 +253,36 @@ START_TEST(numbers_that_no_model_has_are_refused)
 }
 END_TEST
 
+START_TEST(what_no_validation_has_is_refused)
+{
+    const struct lmq_session_options session = {.threads = -1};
+    const struct {
+        struct lmq_validate_options options;
+        const char *message;
+    } cases[] = {
+        {{.session = &session}, ".threads is -1, expected 1 or more, or 0"},
+    };
+    const char *text = source_path("data/fable/held-out-b.txt");
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(source_path("data/fable"));
+    struct lmq_error err;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_validate_options options = cases[i].options;
+        options.texts = &text;
+        options.n_texts = 1;
+        options.max_tokens = 32;
+        ck_assert_int_eq(lmq_validate_check(&options, &err), LMQ_ERR_ARG);
+        ck_assert_str_eq(err.message, cases[i].message);
+        ck_assert_int_eq(lmq_validate(checkpoint, checkpoint, &options, NULL,
+                                      NULL, NULL, &err),
+                         LMQ_ERR_ARG);
+        ck_assert_str_eq(err.message, cases[i].message);
+    }
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 START_TEST(a_page_is_made_of_its_own_report)
 {
     struct lmq_checkpoint *checkpoint =
@@ -302,6 +332,7 @@ main(void)
         a_message_names_the_option,
         every_report_may_be_null,
         numbers_that_no_model_has_are_refused,
+        what_no_validation_has_is_refused,
         a_page_is_made_of_its_own_report,
         a_missing_number_is_no_null,
     };
