@@ -261,7 +261,11 @@ START_TEST(what_no_validation_has_is_refused)
         const char *message;
     } cases[] = {
         {{.session = &session}, ".threads is -1, expected 1 or more, or 0"},
+        {{.part = 1}, ".part is 1, but .n_parts does not say of how many"},
+        {{.part = 3, .n_parts = 2}, "there is no part 3 of 2: expected 1 to 2"},
+        {{.n_parts = 2}, "there is no part 0 of 2: expected 1 to 2"},
     };
+    const struct lmq_planning_options plan = {.part = 1};
     const char *text = source_path("data/fable/held-out-b.txt");
     struct lmq_checkpoint *checkpoint =
         open_checkpoint(source_path("data/fable"));
@@ -279,6 +283,10 @@ START_TEST(what_no_validation_has_is_refused)
                          LMQ_ERR_ARG);
         ck_assert_str_eq(err.message, cases[i].message);
     }
+    ck_assert_int_eq(
+        lmq_plan_recipe(checkpoint, NULL, &plan, NULL, NULL, &err),
+        LMQ_ERR_ARG);
+    ck_assert_str_eq(err.message, cases[1].message);
     lmq_checkpoint_close(checkpoint);
 }
 END_TEST

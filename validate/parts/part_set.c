@@ -21,6 +21,20 @@
 #define FILE_MOST ((size_t)1 << (sizeof(size_t) == 8 ? 32 : 30))
 #define PARTS_MOST 99999
 
+enum lmq_status
+lmq_part_check(unsigned part, unsigned n_parts, struct lmq_error *err)
+{
+    if (n_parts == 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".part is %u, but .n_parts does not say of how many",
+                        part);
+    if (part < 1 || part > n_parts)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        "there is no part %u of %u: expected 1 to %u", part,
+                        n_parts, n_parts);
+    return LMQ_OK;
+}
+
 /* ---- Reading ---- */
 
 static enum lmq_status

@@ -19,6 +19,10 @@ struct lmq_part_kind {
     const char *maker; /* "validate .part" */
 };
 
+/* What the options .part and .n_parts say, of which one is not 0. */
+enum lmq_status lmq_part_check(unsigned part, unsigned n_parts,
+                               struct lmq_error *err);
+
 struct lmq_run_part {
     const char *name; /* of its file, for messages */
     json_t *json;

@@ -19,10 +19,8 @@ enum lmq_status
 lmq_part_check_options(const struct lmq_validate_options *o,
                        struct lmq_error *err)
 {
-    if (o->part < 1 || o->part > o->n_parts)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "there is no part %u of %u: expected 1 to %u", o->part,
-                        o->n_parts, o->n_parts);
+    if (lmq_part_check(o->part, o->n_parts, err) != LMQ_OK)
+        return LMQ_ERR_ARG;
     if (o->has_attribution || o->has_floor) {
         lmq_fail(err, LMQ_ERR_ARG, 0,
                  "%s does not go with .part: it looks at the first windows "

@@ -41,10 +41,8 @@ is_part(const struct lmq_planning_options *o)
 static enum lmq_status
 check_part(const struct lmq_planning_options *o, struct lmq_error *err)
 {
-    if (o->part < 1 || o->part > o->n_parts)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "there is no part %u of %u: expected 1 to %u", o->part,
-                        o->n_parts, o->n_parts);
+    if (lmq_part_check(o->part, o->n_parts, err) != LMQ_OK)
+        return LMQ_ERR_ARG;
     if (o->n_measured > 0)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".measured does not go with .part: it belongs to what "
