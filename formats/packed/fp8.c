@@ -89,8 +89,8 @@ enum lmq_status
 lmq_fp8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
              struct lmq_error *err)
 {
-    if (!is_fp8(tensor) || lmq_ends_with(tensor->stored_name, "_qdata"))
-        return LMQ_OK; /* the latter is torchao's, which is known by it */
+    if (!is_fp8(tensor))
+        return LMQ_OK;
     struct lmq_tensor *scale =
         lmq_packer_sibling(packer, tensor, "", "_scale");
     struct lmq_tensor *inverse =

@@ -32,6 +32,17 @@ refuse_rotation(struct lmq_packer *packer, struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
+/* The elements that are kept, and a bit for each place that has one. */
+static enum lmq_status
+refuse_sparse(struct lmq_packer *packer, struct lmq_tensor *tensor,
+              struct lmq_error *err)
+{
+    (void)tensor;
+    (void)err;
+    lmq_packer_refuse(packer, "sparse, with bit masks");
+    return LMQ_OK;
+}
+
 /* The first that has a tensor's ending and a function that takes it joins it
  * with its parts; of those that cannot, the first gives the name. */
 static const struct scheme {
@@ -61,6 +72,7 @@ static const struct scheme {
      lmq_compressed_join, true, NULL},
     {"compressed-tensors", "compressed-tensors", "", lmq_int8_join, true,
      NULL},
+    {NULL, "compressed-tensors", ".bitmask", refuse_sparse, true, NULL},
     {"modelopt", "ModelOpt", ".pre_quant_scale", NULL, true, NULL},
     {"modelopt", "ModelOpt", "", lmq_int8_join, true, NULL},
     {"quark", "Quark", NULL, NULL, true, NULL},
@@ -74,7 +86,7 @@ static const struct scheme {
     {"aqlm", "AQLM", ".codebooks", NULL, false, NULL},
     {"vptq", "VPTQ", ".centroids", NULL, false, NULL},
     {"quanto", "Quanto", "._data", NULL, false, NULL},
-    {"torchao", "torchao", "_weight_qdata", NULL, false, NULL},
+    {"torchao", "torchao", "_qdata", NULL, false, NULL},
     {"bitnet", "BitNet", NULL, NULL, false, NULL},
     {"mxfp4", "MXFP4", "_blocks", lmq_mxfp4_join, false,
      "load it with transformers and Mxfp4Config(dequantize=True), "
@@ -182,6 +194,15 @@ find_worst(const struct lmq_packer *packer)
     return worst;
 }
 
+/* By an ending. What else there is need not have all its parts then. */
+static bool
+is_unreadable(const struct lmq_packer *packer)
+{
+    size_t worst = find_worst(packer);
+
+    return worst < N_SCHEMES && schemes[worst].join == NULL;
+}
+
 /* A matrix of whole numbers beside which their scales stand. Many pack in
  * this way; MLX's matrices are of 32-bit words. */
 static const char *
@@ -215,6 +236,8 @@ join_all(struct lmq_packer *packer, const char **seen, struct lmq_error *err)
     /* What is a part of another one is no matrix of its own. */
     for (size_t i = 0; i < 2 * checkpoint->n_tensors; i++) {
         size_t n = checkpoint->n_tensors;
+        if (i == n && (refusing < N_SCHEMES || is_unreadable(packer)))
+            break;
         enum lmq_status status =
             join_tensor(packer, i % n, i < n, &refusing, err);
         if (status != LMQ_OK)

@@ -509,6 +509,24 @@ static const struct {
      "{" TENSOR("m._weight_qdata", "F8_E4M3", "2,2", "0", "4") "," TENSOR(
          "m._weight_scale", "F32", "1", "4", "8") "}",
      CONFIG("\"quant_method\": \"torchao\"")},
+    {"torchao",
+     "{" TENSOR("m._gate_up_proj_qdata", "F8_E4M3", "2,2", "0", "4") ","
+         TENSOR("m._gate_up_proj_scale", "F32", "1", "4", "8") "}",
+     CONFIG("\"quant_method\": \"torchao\"")},
+    {"Quanto",
+     "{" TENSOR("m.weight._data", "F8_E4M3", "2,2", "0", "4") "," TENSOR(
+         "m.weight._scale", "F32", "1", "4", "8") "}",
+     CONFIG("\"quant_method\": \"quanto\"")},
+    {"compressed-tensors (sparse, with bit masks)",
+     "{" TENSOR("m.compressed", "F32", "1", "0", "4") "," TENSOR(
+         "m.bitmask", "U8", "4,1", "4", "8") "}",
+     CONFIG("\"quant_method\": \"compressed-tensors\", "
+            "\"format\": \"dense\"")},
+    {"compressed-tensors (sparse, with bit masks)",
+     "{" TENSOR("m.compressed", "F8_E4M3", "2,2", "0", "4") "," TENSOR(
+         "m.bitmask", "U8", "4,1", "4", "8") "}",
+     CONFIG("\"quant_method\": \"compressed-tensors\", "
+            "\"format\": \"float-quantized\"")},
     {"HQQ (scales along both axes, as SINQ has them)",
      "{" TENSOR("m.W_q", "U8", "4", "0", "4") "," TENSOR(
          "m.meta.scale2", "F16", "2", "4", "8") "}",
