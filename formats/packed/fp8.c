@@ -107,9 +107,10 @@ lmq_fp8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
                    ? attach(packer, tensor, scale != NULL ? scale : inverse,
                             is_inverse, err)
                    : LMQ_OK;
-    if (packer->method != NULL && tensor->n_dims >= 2)
+    if (packer->method == NULL)
+        lmq_packer_found(packer,
+                         "tensors of FP8 without scales, plain numbers");
+    else if (tensor->n_dims >= 2)
         return fail_missing(tensor, err);
-    lmq_packer_found(packer,
-                     "tensors of FP8 without scales, plain numbers");
     return LMQ_OK;
 }

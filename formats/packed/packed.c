@@ -85,6 +85,8 @@ static const struct scheme {
     {"hqq", "HQQ", ".W_q", lmq_hqq_join, false, NULL},
     {"aqlm", "AQLM", ".codebooks", NULL, false, NULL},
     {"vptq", "VPTQ", ".centroids", NULL, false, NULL},
+    {"fouroversix", "FourOverSix", ".quantized_weight_values", NULL, false,
+     NULL},
     {"quanto", "Quanto", "._data", NULL, false, NULL},
     {"torchao", "torchao", "_qdata", NULL, false, NULL},
     {"bitnet", "BitNet", NULL, NULL, false, NULL},

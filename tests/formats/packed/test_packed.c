@@ -527,6 +527,16 @@ static const struct {
          "m.bitmask", "U8", "4,1", "4", "8") "}",
      CONFIG("\"quant_method\": \"compressed-tensors\", "
             "\"format\": \"float-quantized\"")},
+    {"FourOverSix",
+     "{" TENSOR("m.quantized_weight_values", "U8", "2,2", "0", "4") ","
+         TENSOR("m.quantized_weight_scale_factors", "F8_E4M3", "4", "4",
+                "8") "}",
+     NULL},
+    {"FourOverSix",
+     "{" TENSOR("m.quantized_weight_values", "U8", "2,2", "0", "4") ","
+         TENSOR("m.quantized_weight_scale_factors", "F8_E4M3", "4", "4",
+                "8") "}",
+     CONFIG("\"quant_method\": \"fouroversix\"")},
     {"HQQ (scales along both axes, as SINQ has them)",
      "{" TENSOR("m.W_q", "U8", "4", "0", "4") "," TENSOR(
          "m.meta.scale2", "F16", "2", "4", "8") "}",
@@ -560,6 +570,8 @@ static const struct {
      CONFIG("\"quant_method\": \"gptq\"")},
     {"newest", plain_tensor,
      CONFIG("\"quant_method\": \"newest\", \"bits\": 4.5")},
+    {"newest", "{" TENSOR("m.factors", "F8_E4M3", "8", "0", "8") "}",
+     CONFIG("\"quant_method\": \"newest\"")},
     {"MLX", plain_tensor,
      "{\"quantization\": {\"group_size\": 64, \"bits\": 4}}"},
     {"a method that config.json does not name", plain_tensor,
