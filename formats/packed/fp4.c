@@ -58,7 +58,9 @@ is_e5m3(const json_t *layer)
             json_is_array(weight) ? json_array_get(weight, i) : weight;
         const char *format =
             json_string_value(json_object_get(step, "scale_format"));
-        is_one |= format != NULL && strcmp(format, "e5m3") == 0;
+        const char *type = json_string_value(json_object_get(step, "dtype"));
+        is_one |= (format != NULL && strcmp(format, "e5m3") == 0) ||
+                  (type != NULL && strcmp(type, "fp8_e5m3") == 0);
     }
     return is_one;
 }

@@ -240,6 +240,12 @@ START_TEST(mxfp4_is_told_from_what_looks_like_it)
         {QUARK("\"global_quant_config\": {\"weight\": "
                "[{\"scale_format\": null}, {\"scale_format\": \"e5m3\"}]}"),
          "Quark (scales in E5M3)"},
+        {QUARK("\"global_quant_config\": {\"weight\": [{\"dtype\": "
+               "\"fp4\"}, {\"dtype\": \"fp8_e4m3\"}]}"),
+         ""},
+        {QUARK("\"global_quant_config\": {\"weight\": [{\"dtype\": "
+               "\"fp4\"}, {\"dtype\": \"fp8_e5m3\"}]}"),
+         "Quark (scales in E5M3)"},
         {QUARK("\"layer_quant_config\": {\"*.a\": " E5M3 "}"),
          "Quark (scales in E5M3)"},
         {QUARK("\"layer_type_quant_config\": {\"Linear\": " E5M3 "}"),
