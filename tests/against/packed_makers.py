@@ -256,7 +256,7 @@ def modelopt(algo):
             codes = torch.stack((parts["weight"] & 15, parts["weight"] >> 4),
                                 -1).reshape(weight.shape)
             wide = torch.where(codes == 8, -wide, wide)
-        return parts, wide, q.dequantize(torch.bfloat16, **how)
+        return parts, wide, q.dequantize(torch.bfloat16, **how), None
 
     return make, {"quant_method": "modelopt", "quant_algo": algo}
 
