@@ -364,6 +364,28 @@ START_TEST(the_page_is_whole_and_asks_nothing_of_the_network)
 }
 END_TEST
 
+START_TEST(the_page_shows_what_a_text_would_hide)
+{
+    static const char bytes[] = "The cat \x1b]0;x\a sat.\r"
+                                "\xe2\x80\xae Caf\xc3\xa9 <b>";
+    const char *judged = quantize(fable(""), "fable.lmq");
+    const char *text = in_folder("text.txt");
+    struct lmq_validate_options options = usual_options(&text);
+    char *page;
+
+    write_file(text, bytes, strlen(bytes));
+    struct lmq_report *report = validate(fable(""), judged, &options);
+    ck_assert_int_eq(lmq_validate_html(report, &page, NULL), LMQ_OK);
+    for (const char *p = page; *p != '\0'; p++)
+        ck_assert_msg((unsigned char)*p >= ' ' || *p == '\n', "byte %d", *p);
+    ck_assert_ptr_null(strstr(page, "\xe2\x80\xae"));
+    ck_assert_ptr_nonnull(strstr(page, "\\x1b]0;x\\x07"));
+    ck_assert_ptr_nonnull(strstr(page, "\\xe2\\x80\\xae Caf\xc3\xa9"));
+    lmq_text_free(page);
+    lmq_report_free(report);
+}
+END_TEST
+
 START_TEST(no_divergence_comes_from_nowhere)
 {
     const char *text = short_text("text.txt", 2000);
@@ -469,6 +491,7 @@ main(void)
         an_interruption_leaves_whole_windows,
         an_interruption_leaves_the_documents_that_were_read,
         the_page_is_whole_and_asks_nothing_of_the_network,
+        the_page_shows_what_a_text_would_hide,
         no_divergence_comes_from_nowhere,
         each_type_of_keys_and_values_has_its_error,
         keys_and_values_have_a_share_of_their_own,

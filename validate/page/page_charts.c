@@ -10,14 +10,35 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/text/utf8.h"
 
 /* ---- Text ---- */
+
+/* Returns its bytes. What is no character, or would not be seen, is shown. */
+static size_t
+put_char(struct lmq_buffer *page, const unsigned char *p, size_t left)
+{
+    size_t n = lmq_utf8_length(p, left);
+
+    if (n > 0 && lmq_utf8_is_shown(lmq_utf8_decode(p, n))) {
+        put(page, "%.*s", (int)n, (const char *)p);
+        return n;
+    }
+    put(page, "\\x%02x", *p);
+    return 1;
+}
 
 static void
 put_text(struct lmq_buffer *page, const char *text, const char *line_end)
 {
-    for (; *text != '\0'; text++) {
-        switch (*text) {
+    const unsigned char *p = (const unsigned char *)text;
+    size_t n;
+
+    for (size_t left = strlen(text); left > 0; p += n, left -= n) {
+        n = 1;
+        switch (*p) {
         case '&':
             put(page, "&amp;");
             break;
@@ -34,7 +55,7 @@ put_text(struct lmq_buffer *page, const char *text, const char *line_end)
             put(page, "%s", line_end);
             break;
         default:
-            put(page, "%c", *text);
+            n = put_char(page, p, left);
         }
     }
 }
