@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/mem.h"
 #include "formats/checkpoint/member_name.h"
 
@@ -157,12 +158,14 @@ refuse_original(void *context, const char *path, struct lmq_error *err)
 static enum lmq_status
 check_name(const char *output, struct lmq_error *err)
 {
+    const char *last = lmq_path_base(output);
     struct lmq_member_name name;
-    size_t n = stem_of(output);
+    size_t n = stem_of(output) - (size_t)(last - output);
 
-    if (n == 0 || output[n - 1] == '/') {
+    if (n <= 2 && strspn(last, ".") >= n) { /* nothing, or a folder */
         lmq_fail(err, LMQ_ERR_ARG, 0, "'%s' names no set", output);
-        lmq_hint(err, "name it too: %.*sNAME" ENDING, (int)n, output);
+        lmq_hint(err, "name it too: %s%sNAME" ENDING, output,
+                 n == 0 ? "" : "/");
         return LMQ_ERR_ARG;
     }
     if (!lmq_member_name_parse(output, &name))
