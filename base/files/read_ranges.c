@@ -111,8 +111,9 @@ compare_spans(const void *a, const void *b)
 enum lmq_status
 lmq_read_ranges_join(struct lmq_read_ranges *read, struct lmq_error *err)
 {
-    struct lmq_digest_range *ranges = read->ranges + read->n_told;
     size_t count = read->n_ranges - read->n_told, kept = 0;
+    struct lmq_digest_range *ranges =
+        count == 0 ? NULL : read->ranges + read->n_told;
     enum lmq_status status = LMQ_OK;
 
     if (count > 0)
