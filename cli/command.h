@@ -235,8 +235,11 @@ struct progress_state {
     struct lmq_error error;
 };
 
-/* Catches SIGINT and SIGTERM from here on. *progress points to *state. False
- * if --progress is not understood. */
+/* SIGINT, SIGTERM and SIGHUP end the program only where work asks for them, and
+ * at last (end_by_signal()). */
+void catch_signals(void);
+/* Does so. *progress points to *state. False if --progress is not
+ * understood. */
 bool start_progress(const struct arguments *arguments, const char *unit,
                     struct progress_state *state,
                     struct lmq_progress *progress);

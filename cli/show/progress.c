@@ -45,7 +45,7 @@ end_at_once(int alarm_number)
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 static bool is_caught[3];
 
-static void
+void
 catch_signals(void)
 {
     const struct sigaction action = {.sa_handler = interrupt};

@@ -236,6 +236,32 @@ cp stdout zeros.json
 expect 0 "$lmquant" validate -q "$fable" coarse.lmq zeros.txt -c 8 \
     --baseline zeros.json --gate 'kld.mean<=baseline'
 
+# ---- Signals ----
+
+# While the page gets its name: it appears whole, beside nothing.
+if has_sanitizer; then
+    skip "sanitizers want to be loaded first"
+else
+    mkdir pages
+    "$lmquant" merge -q -f -o good.html part-[123].json || fail "merge -o"
+    at=1
+    while
+        echo old > pages/page.html
+        FAULT_CLASS=rename FAULT_AT=$at FAULT_ERRNO=TERM FAULT_FD=9 \
+            LD_PRELOAD=$top_builddir/.libs/fault_shim.so "$lmquant" merge \
+            -q -f -o pages/page.html part-[123].json 9> hit 2> stderr
+        status=$?
+        [ -s hit ]
+    do
+        [ $status -eq 0 ] || fail "SIGTERM at $at: exit status $status"
+        [ "$(ls -A pages)" = page.html ] ||
+            fail "SIGTERM at $at leaves $(ls -A pages)"
+        cmp -s pages/page.html good.html || fail "SIGTERM at $at: another page"
+        at=$((at + 1))
+    done
+    [ $at -gt 1 ] || fail "no step was disturbed"
+fi
+
 # ---- Misuse ----
 
 for option in "--gate kld.mean<=1" "--baseline one.json" --markdown --json \
