@@ -66,6 +66,22 @@ copy_vocab(struct lmq_gguf_builder *builder, const struct lmq_blob *blob,
 
 /* ---- Pieces ---- */
 
+/* Marks of spaces from there on become spaces. */
+static void
+unmark(struct lmq_buffer *text, size_t from)
+{
+    const size_t n_mark = strlen(LMQ_SPACE_MARK);
+    size_t n = from;
+
+    while (from < text->n) {
+        bool is_mark = text->n - from >= n_mark &&
+                       memcmp(text->bytes + from, LMQ_SPACE_MARK, n_mark) == 0;
+        text->bytes[n++] = is_mark ? ' ' : text->bytes[from];
+        from += is_mark ? n_mark : 1;
+    }
+    text->n = n;
+}
+
 /* A piece as the file writes it. */
 static void
 append_piece(const struct lmq_gguf_words *v, int32_t id, struct lmq_buffer *out)
@@ -75,7 +91,11 @@ append_piece(const struct lmq_gguf_words *v, int32_t id, struct lmq_buffer *out)
     bool marks = strcmp(lmq_tokenizer_kind(v->t), "llama2.c") == 0;
 
     if (!marks || type != LMQ_PIECE_NORMAL) {
+        size_t from = out->n;
         lmq_pipeline_name(v->t, id, out);
+        /* Of this kind, users' tokens are looked for in the text itself. */
+        if (type == LMQ_PIECE_USER && strcmp(v->model, "llama") == 0)
+            unmark(out, from);
         return;
     }
     for (size_t i = 0; i < text.n; i++)

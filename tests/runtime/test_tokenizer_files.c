@@ -431,6 +431,22 @@ START_TEST(tokens_of_users_are_told_where_a_space_is_added)
 }
 END_TEST
 
+/* There they are looked for in the text itself, which has no marks. */
+START_TEST(spaces_of_users_are_found_in_a_gguf)
+{
+    static const char no_space[] = SPM_BPE "\x1a\x04\x18\x00\x20\x00";
+
+    for (int i = 0; i < 2; i++) {
+        struct lmq_buffer file = spm_file(no_space, sizeof(no_space) - 1);
+        set_type(&file, MARK, LMQ_PIECE_USER);
+        struct lmq_tokenizer *t =
+            open_buffer(i == 0 ? file : gguf_of_spm(file, NULL));
+        ENCODES(t, "ab ab a", 0, "262 259 262 259 260");
+        lmq_tokenizer_close(t);
+    }
+}
+END_TEST
+
 /* What llama.cpp makes of such models otherwise. */
 START_TEST(what_sentencepiece_has_and_llama_cpp_has_not_is_told)
 {
@@ -646,6 +662,7 @@ main(void)
         vocabularies_of_gguf_are_refused,
         extra_spaces_go_in_a_gguf_of_the_model_too,
         tokens_of_users_are_told_where_a_space_is_added,
+        spaces_of_users_are_found_in_a_gguf,
         what_sentencepiece_has_and_llama_cpp_has_not_is_told,
         an_undefined_type_is_a_plain_piece,
         a_line_that_is_no_rank_is_refused,
