@@ -108,6 +108,7 @@ expect 0 "$lmquant" validate -v --attribute=tensor --ctx 32 --max-tokens 200 \
 shows "attn_k         0.0 %"
 shows " 100.0 %    0.0 %"
 grep -n -- '-0\.0 %' "$work/stdout" && fail "a share is -0.0 %"
+grep -q -- '-0\.0 %' "$work/own.html" && fail "a share is -0.0 % on the page"
 # All of a divergence is 100 %.
 expect 0 "$lmquant" convert -q --keep '*' --set 'blk.1.ffn_down.weight=q4' \
     "$fable" "$work/one.lmq"

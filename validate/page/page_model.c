@@ -170,9 +170,9 @@ put_attribution(struct lmq_buffer *page, const struct lmq_report *r)
         return;
     }
     put(page, "<p>Weights %.1f %%, activations %.1f %%",
-        100 * number(a, "weights"), 100 * number(a, "activations"));
+        percent(a, "weights"), percent(a, "activations"));
     if (strcmp(string(r, "protocol.kv"), "f32") != 0)
-        put(page, ", keys and values %.1f %%", 100 * number(a, "keys_values"));
+        put(page, ", keys and values %.1f %%", percent(a, "keys_values"));
     put(page,
         " (over %.0f token%s). Below: how much of the divergence goes away "
         "when a part is computed in float32.</p>",
