@@ -164,8 +164,8 @@ check_name(const char *output, struct lmq_error *err)
 
     if (n <= 2 && strspn(last, ".") >= n) { /* nothing, or a folder */
         lmq_fail(err, LMQ_ERR_ARG, 0, "'%s' names no set", output);
-        lmq_hint(err, "name it too: %s%sNAME" ENDING, output,
-                 n == 0 ? "" : "/");
+        lmq_hint(err, "name it too: %.*s%sNAME" ENDING,
+                 (int)stem_of(output), output, n == 0 ? "" : "/");
         return LMQ_ERR_ARG;
     }
     if (!lmq_member_name_parse(output, &name))

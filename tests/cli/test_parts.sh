@@ -374,6 +374,7 @@ for name in is/ . .. is/. is/..; do
     refused 2 "names no set" convert --parts 2 model $name
 done
 refused 2 "names no set" convert --shard-size 1M model .
+refused 2 "name it too: is/../NAME.lmq" convert --parts 2 model is/...lmq
 refused 2 "argument 2 is empty" convert --parts 2 model ""
 refused 2 "one file of a set" convert --part 1/2 model is/m-00001-of-00003.lmq
 refused 1 "cannot write into nowhere" convert --part 1/2 model nowhere/m.lmq
