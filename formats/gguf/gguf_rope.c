@@ -99,8 +99,9 @@ read_scaling(struct lmq_gguf_reader *r, const char *type, double gain)
         take_factors(h, LMQ_ROPE_FACTORS, e->always, NULL, e->n_always);
     } else if (strcmp(type, "linear") == 0) {
         h->rope_scaling = is_scaled ? LMQ_ROPE_LINEAR : LMQ_ROPE_PLAIN;
-        /* llama.cpp's scores grow by that, as with YaRN. */
-        if (is_scaled && (r->family->gguf.keys & LMQ_GGUF_LATENT) != 0)
+        /* llama.cpp's scores grow by that, as with YaRN; not MiniCPM's. */
+        if (is_scaled && (r->family->gguf.keys & LMQ_GGUF_LATENT) != 0 &&
+            strcmp(r->family->gguf.name, "minicpm3") != 0)
             lmq_hparams_refuse(h, "linear scaling beside latent attention");
     } else if (strcmp(type, "none") != 0 && strcmp(type, "longrope") != 0) {
         lmq_hparams_refuse(h, "rotary scaling '%.60s'", type);

@@ -215,9 +215,9 @@ START_TEST(scores_of_ministral_grow)
 END_TEST
 
 static void
-begin_latent(const char *scaling)
+begin_latent(const char *name, const char *scaling)
 {
-    begin("deepseek2");
+    begin(name);
     put_count("attention.kv_lora_rank", 16);
     lmq_gguf_put_text(&builder, key("rope.scaling.type"), scaling,
                       strlen(scaling));
@@ -231,15 +231,18 @@ START_TEST(scaling_beside_latent_attention_is_told_or_refused)
     struct lmq_error err = {0};
     const char *refused = checkpoint.hparams.unsupported;
 
-    begin_latent("linear");
+    begin_latent("deepseek2", "linear");
     ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
     ck_assert_msg(strstr(refused, "linear scaling beside") != NULL, "%s",
                   refused);
-    begin_latent("yarn");
+    begin_latent("minicpm3", "linear");
+    ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
+    ck_assert_msg(strstr(refused, "beside latent") == NULL, "%s", refused);
+    begin_latent("deepseek2", "yarn");
     ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
     ck_assert_msg(strstr(refused, "YaRN without yarn_log") != NULL, "%s",
                   refused);
-    begin_latent("yarn");
+    begin_latent("deepseek2", "yarn");
     lmq_gguf_put_f32(&builder, key("rope.scaling.yarn_log_multiplier"), 0.1f);
     ck_assert_int_eq(parse(&checkpoint, &err), LMQ_OK);
     ck_assert_msg(strstr(refused, "beside latent") == NULL, "%s", refused);
