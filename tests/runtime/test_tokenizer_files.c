@@ -434,13 +434,18 @@ END_TEST
 /* There they are looked for in the text itself, which has no marks. */
 START_TEST(spaces_of_users_are_found_in_a_gguf)
 {
-    static const char no_space[] = SPM_BPE "\x1a\x04\x18\x00\x20\x00";
+#define NO_SPACE "\x1a\x04\x18\x00\x20\x00"
+    static const char bpe[] = SPM_BPE NO_SPACE;
+    static const char unigram[] = "\x12\x05\x18\x01\x98\x02\x01" NO_SPACE;
 
-    for (int i = 0; i < 2; i++) {
-        struct lmq_buffer file = spm_file(no_space, sizeof(no_space) - 1);
+    for (int i = 0; i < 4; i++) {
+        struct lmq_buffer file = spm_file(i % 2 == 0 ? bpe : unigram,
+                                          sizeof(bpe) - 1);
         set_type(&file, MARK, LMQ_PIECE_USER);
         struct lmq_tokenizer *t =
-            open_buffer(i == 0 ? file : gguf_of_spm(file, NULL));
+            open_buffer(i < 2    ? file
+                        : i == 2 ? gguf_of_spm(file, NULL)
+                                 : gguf_of_spm(file, "the unknown token"));
         ENCODES(t, "ab ab a", 0, "262 259 262 259 260");
         lmq_tokenizer_close(t);
     }
