@@ -82,6 +82,17 @@ unmark(struct lmq_buffer *text, size_t from)
     text->n = n;
 }
 
+/* So it is looked for: its marks stand for spaces of a text, else for
+ * themselves. */
+static bool
+is_normalized(const struct lmq_gguf_words *v, int32_t id)
+{
+    for (size_t i = 0; i < v->t->added.n; i++)
+        if (v->t->added.tokens[i].id == id)
+            return v->t->added.tokens[i].is_normalized;
+    return false;
+}
+
 /* A piece as the file writes it. */
 static void
 append_piece(const struct lmq_gguf_words *v, int32_t id, struct lmq_buffer *out)
@@ -94,7 +105,8 @@ append_piece(const struct lmq_gguf_words *v, int32_t id, struct lmq_buffer *out)
         size_t from = out->n;
         lmq_pipeline_name(v->t, id, out);
         /* Of this kind, users' tokens are looked for in the text itself. */
-        if (type == LMQ_PIECE_USER && strcmp(v->model, "llama") == 0)
+        if (type == LMQ_PIECE_USER && strcmp(v->model, "llama") == 0 &&
+            is_normalized(v, id))
             unmark(out, from);
         return;
     }
