@@ -43,7 +43,8 @@ run(const struct arguments *arguments)
     if (lmq_merge(arguments->operands, (size_t)arguments->n_operands, &merge,
                   &report, &err) != LMQ_OK)
         return report_error(&err);
-    catch_signals(); /* the page appears whole, or not at all */
+    if (merge.page != NULL)
+        catch_signals(); /* it appears whole, or not at all */
     int code = show_outcome(arguments, report, false);
     lmq_report_free(report);
     return code;
