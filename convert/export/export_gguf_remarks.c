@@ -105,10 +105,20 @@ lmq_gguf_remark(const struct lmq_gguf_words *v, struct lmq_notes *notes)
                       "them (with a space before, say): there it is otherwise",
                       v->n_lost);
     remark_on_name(v, notes);
+    if (v->is_near)
+        lmq_notes_add(notes,
+                      "no pre-tokenizer that GGUF names cuts all texts as this "
+                      "tokenizer does: '%s' is near, and takes rare "
+                      "neighbours of signs, spaces and letters apart otherwise",
+                      v->pre);
     if (v->pre != NULL && strcmp(v->pre, "gpt-4o") == 0)
         lmq_notes_add(notes,
                       "llama.cpp cuts words at combining marks where this "
                       "tokenizer does not: there Hindi, Tamil or Thai become "
                       "other tokens");
+    if (v->pre != NULL && strcmp(v->pre, "tiny_aya") == 0)
+        lmq_notes_add(notes,
+                      "llama.cpp groups digits that stand before a letter "
+                      "otherwise than this tokenizer");
     remark_on_kind(v, notes);
 }

@@ -31,6 +31,7 @@ struct lmq_gguf_words {
     uint32_t n;              /* tokens that the model has */
     const struct lmq_gguf_vocab *given;
     struct lmq_marks ends; /* the tokenizer's, and then the model's */
+    bool is_near;  /* pre cuts rare neighbours otherwise than the tokenizer */
     bool composes; /* letters and their marks, where they stand apart */
     bool adds_space, drops_spaces; /* before a text; those behind another one */
     int32_t odd;   /* id that stands for another text when read again, or -1 */

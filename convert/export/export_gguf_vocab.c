@@ -347,7 +347,28 @@ static const char traps[] =
     "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 "
     "\u0939\u093f\u0928\u094d\u0926\u0940 \U0001f642\U0001f44d\U0001f3fd "
     "\u2160 \u00bd \u00b2 camelCaseHTTPServer 3rd 1,000.5\n\n(c) a'Sb "
-    "'SHello \u00e9's DON'T\u00e9 x\n\ny/   the  a    in\n  end  ";
+    "'SHello \u00e9's DON'T\u00e9 x\n\ny/   the  a    in\n  7 end  ";
+
+/* What patterns ask for, one of each kind. */
+static const char *const kinds[] = {
+    "a", "B", "\u01c5", "\u02bc", "\u017f", "\u4e2d", "\u30ab", "\ud55c",
+    "\u0e17", "\u0301", "1", "12345", "\u0663", "\u00bd", " ", "     ",
+    "\u00a0", "\t", "\r", "\n", "\u200d", "!", "/", "_", "\u3002", "\uff0c",
+    "\u201c", "+", "\u20ac", "\U0001f642", "'", "'s", "'re", "'LL", "'d",
+};
+
+/* Each kind behind each two others, for what traps are too few. */
+static void
+add_neighbours(struct lmq_buffer *text)
+{
+    const size_t n = sizeof(kinds) / sizeof(kinds[0]);
+
+    for (size_t i = 0; i < n * n * n; i++) {
+        const size_t at[] = {i / (n * n), i / n % n, i % n};
+        for (size_t k = 0; k < 3; k++)
+            lmq_buffer_append(text, kinds[at[k]], strlen(kinds[at[k]]));
+    }
+}
 
 /* Letters and their marks apart: GGUF has no word for putting them together,
  * as Unicode's NFC does. */
@@ -386,14 +407,14 @@ encodes_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
  * across a cut, ids are the same with it and without. */
 static bool
 cuts_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
-           enum lmq_status *status)
+           const char *text, size_t n, enum lmq_status *status)
 {
     struct lmq_parts x = {0}, y = {0};
-    size_t n = strlen(traps), i = 0;
+    size_t i = 0;
 
-    *status = lmq_tokenizer_cut(a, traps, n, &x, NULL);
+    *status = lmq_tokenizer_cut(a, text, n, &x, NULL);
     if (*status == LMQ_OK)
-        *status = lmq_tokenizer_cut(b, traps, n, &y, NULL);
+        *status = lmq_tokenizer_cut(b, text, n, &y, NULL);
     if (*status == LMQ_OK)
         while (i < x.n && i < y.n && x.parts[i].n == y.parts[i].n)
             i++;
@@ -419,11 +440,26 @@ is_alike(struct lmq_gguf_words *v, const struct lmq_tokenizer *b,
     return a->model.prefers_whole == b->model.prefers_whole &&
            (bos < 0 || bos == lmq_tokenizer_bos(b)) &&
            lmq_tokenizer_default_flags(a) == lmq_tokenizer_default_flags(b) &&
-           (!a->is_byte_level || cuts_alike(a, b, status)) &&
+           (!a->is_byte_level ||
+            cuts_alike(a, b, traps, strlen(traps), status)) &&
            encodes_alike(a, b, traps, strlen(traps), 0, status) &&
            (v->composes ||
             encodes_alike(a, b, apart, strlen(apart), 0, status)) &&
            encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
+}
+
+static enum lmq_status
+compare_neighbours(struct lmq_gguf_words *v, const struct lmq_tokenizer *b)
+{
+    struct lmq_buffer text = {0};
+    enum lmq_status status = LMQ_ERR_NOMEM;
+
+    add_neighbours(&text);
+    if (!text.has_failed)
+        v->is_near = !cuts_alike(v->t, b, (const char *)text.bytes, text.n,
+                                 &status);
+    lmq_buffer_free(&text);
+    return status;
 }
 
 /* What a token takes beside it, or wants to stand there. */
@@ -529,19 +565,34 @@ test_round_trip(struct lmq_gguf_words *v, bool *is_good, struct lmq_error *err)
         *is_good = is_alike(v, t, &status);
     if (*is_good)
         status = compare_habits(v, t);
+    if (*is_good && status == LMQ_OK && v->t->is_byte_level)
+        status = compare_neighbours(v, t);
     lmq_tokenizer_close(t);
     lmq_gguf_build_free(&builder);
     return status == LMQ_ERR_NOMEM ? lmq_fail_nomem(err) : LMQ_OK;
 }
 
-/* Names for ways to split, the most usual of a kind first. */
-static const char *const pretypes[] = {
-    "gpt-2",        "llama-bpe",      "qwen2",        "smollm",
-    "starcoder",    "olmo",           "falcon",       "deepseek-llm",
-    "deepseek-v3",  "deepseek-coder", "tekken",       "gpt-4o",
-    "dbrx",         "bloom",          "viking",       "seed-coder",
-    "bailingmoe",   "qwen35",         "default",
-};
+/* The first that cuts as the tokenizer does, or else the first that only rare
+ * neighbours tell from it. */
+static enum lmq_status
+find_pretype(struct lmq_gguf_words *v, bool *is_good, struct lmq_error *err)
+{
+    const struct lmq_pretype *near = NULL, *p = lmq_pretype_next(NULL);
+    enum lmq_status status = LMQ_OK;
+
+    for (; p != NULL && status == LMQ_OK; p = lmq_pretype_next(p)) {
+        v->pre = p->name;
+        status = test_round_trip(v, is_good, err);
+        if (*is_good && !v->is_near)
+            return status;
+        if (*is_good && near == NULL)
+            near = p;
+    }
+    if (status != LMQ_OK || near == NULL)
+        return status;
+    v->pre = near->name;
+    return test_round_trip(v, is_good, err);
+}
 
 static enum lmq_status
 find_words(struct lmq_gguf_words *v, struct lmq_error *err)
@@ -560,11 +611,7 @@ find_words(struct lmq_gguf_words *v, struct lmq_error *err)
         status = test_round_trip(v, &is_good, err);
     } else if (!is_good && v->t->model.has_table) {
         v->model = "gpt2";
-        for (size_t i = 0; i < sizeof(pretypes) / sizeof(pretypes[0]) &&
-                           status == LMQ_OK && !is_good; i++) {
-            v->pre = pretypes[i];
-            status = test_round_trip(v, &is_good, err);
-        }
+        status = find_pretype(v, &is_good, err);
     }
     if (status != LMQ_OK || is_good)
         return status;

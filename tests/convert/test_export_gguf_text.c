@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text/buffer.h"
 #include "formats/gguf/gguf_meta.h"
+#include "runtime/tokenizer/model/tok_pipeline.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
@@ -182,7 +184,8 @@ END_TEST
  * text gives the same ids; or with some words and what makes them. */
 static void
 write_bytes(const char *path, const char *normalizer, const char *steps,
-            const char *added, const char *merges, const char *words)
+            const char *added, const char *merges, const char *words,
+            bool ignores_merges)
 {
     FILE *f = fopen(path, "w");
     unsigned n_others = 0;
@@ -192,8 +195,9 @@ write_bytes(const char *path, const char *normalizer, const char *steps,
             "{\"added_tokens\": [%s], \"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Sequence\", "
             "\"pretokenizers\": [%s]}, \"decoder\": {\"type\": "
             "\"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [%s], "
-            "\"vocab\": {%s",
-            added, normalizer, steps, merges, words);
+            "\"ignore_merges\": %s, \"vocab\": {%s",
+            added, normalizer, steps, merges,
+            ignores_merges ? "true" : "false", words);
     for (unsigned i = 0; i < 256; i++) {
         bool is_itself = (i > 32 && i < 127) || (i > 160 && i != 173);
         fprintf(f, "%s\"\\u%04x\": %u", i == 0 ? "" : ", ",
@@ -241,6 +245,8 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
         {"{\"type\": \"NFC\"}", CUT(SHORT WORDS "\\\\p{N}" REST), "qwen2", "",
          "(NFC)"},
         {"null", CUT(SHORT WORDS "\\\\p{N}{1,3}" REST), "dbrx", "", NULL},
+        {"null", CUT("(?i:'s|'t|'ve|'m|'ll|'d)|" WORDS "\\\\p{N}" REST),
+         "qwen2", "", "'qwen2' is near"},
         {"null", CUT(CASED "\\\\p{N}" REST), NULL, "", NULL},
         {"{\"type\": \"NFKC\"}", BYTES, NULL, "", NULL},
     };
@@ -259,7 +265,7 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
         const unsigned char *pre = NULL;
         size_t n, n_pre = 0;
         write_bytes(path, cases[i].normalizer, cases[i].steps, cases[i].added,
-                    "", "");
+                    "", "", false);
         ck_assert_int_eq(lmq_checkpoint_open(in_folder("llama"), &open,
                                              &checkpoint, &err),
                          LMQ_OK);
@@ -323,6 +329,61 @@ export_with(const char *tokenizer, struct lmq_report **report,
     return status;
 }
 
+static void
+add_escaped(struct lmq_buffer *to, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '\\' || *text == '"')
+            lmq_buffer_append(to, "\\", 1);
+        lmq_buffer_append(to, text, 1);
+    }
+}
+
+/* So each of them is written for a tokenizer.json that says it. */
+START_TEST(every_way_to_split_finds_its_own_name)
+{
+    char *path = strdup(in_folder("tokenizer.json"));
+
+    for (const struct lmq_pretype *p = lmq_pretype_next(NULL); p != NULL;
+         p = lmq_pretype_next(p)) {
+        struct lmq_buffer steps = {0};
+        struct lmq_report *report;
+        struct lmq_error err = {0};
+        const unsigned char *pre = NULL;
+        struct lmq_gguf_meta *meta;
+        size_t n, n_pre = 0;
+        for (size_t i = 0; p->patterns[i] != NULL; i++) {
+            lmq_buffer_print(&steps, "{\"type\": \"Split\", \"behavior\": "
+                                     "\"Isolated\", \"pattern\": {\"Regex\": "
+                                     "\"");
+            add_escaped(&steps, p->patterns[i]);
+            lmq_buffer_print(&steps, "\"}}, ");
+        }
+        lmq_buffer_print(&steps, "{\"type\": \"ByteLevel\", \"use_regex\": "
+                                 "false, \"add_prefix_space\": false}");
+        char *text = lmq_buffer_text(&steps);
+        write_bytes(path, "null", text, "", "", "", p->prefers_whole);
+        free(text);
+        ck_assert_msg(export_with(path, &report, &err) == LMQ_OK, "%s: %s",
+                      p->name, err.message);
+        lmq_report_free(report);
+        unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+        ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err),
+                         LMQ_OK);
+        ck_assert_int_eq(lmq_gguf_get_text(meta, "tokenizer.ggml.pre", &pre,
+                                           &n_pre, &err),
+                         LMQ_OK);
+        ck_assert_msg(lmq_chars_equal(lmq_chars(pre, n_pre),
+                                      lmq_chars(p->name, strlen(p->name))),
+                      "%.*s, not %s", (int)n_pre, (const char *)pre, p->name);
+        lmq_gguf_meta_close(meta);
+        free(bytes);
+        remove(in_folder("a.gguf"));
+    }
+    free(path);
+}
+END_TEST
+
 /* U+00FC is the letter of a byte, and alone or in what a merge makes it is
  * that byte. */
 START_TEST(names_are_kept_though_their_letters_are_those_of_bytes)
@@ -342,7 +403,7 @@ START_TEST(names_are_kept_though_their_letters_are_those_of_bytes)
                 "{\"id\": 256, \"content\": \"\u00c3\u00bc\"}, "
                 "{\"id\": 257, \"content\": \"f\u00fcr\"}, "
                 "{\"id\": 258, \"content\": \"<\u00e9>\", \"special\": true}",
-                "\"\u00c3 \u00bc\"", "\"\u00c3\u00bc\": 256, ");
+                "\"\u00c3 \u00bc\"", "\"\u00c3\u00bc\": 256, ", false);
     ck_assert_msg(export_with(path, &report, &err) == LMQ_OK, "%s",
                   err.message);
     lmq_report_free(report);
@@ -372,7 +433,7 @@ START_TEST(a_token_that_would_be_another_is_named)
 
     write_bytes(path, "null", BYTES,
                 "{\"id\": 256, \"content\": \"f\u00e9\"}", "",
-                "\"f\u00e9\": 256, ");
+                "\"f\u00e9\": 256, ", false);
     ck_assert_int_eq(export_with(path, &report, &err), LMQ_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.message, "token 256, "));
     free(path);
@@ -402,7 +463,7 @@ START_TEST(a_gguf_of_bytes_without_an_end_is_told)
 
     family_write(model, in_folder("llama"));
     family_free(model);
-    write_bytes(path, "null", BYTES, "", "", "");
+    write_bytes(path, "null", BYTES, "", "", "", false);
     for (uint32_t n = 0; n < 2; n++) {
         struct lmq_checkpoint *checkpoint;
         struct lmq_error err = {0};
@@ -471,6 +532,7 @@ main(void)
         a_chat_template_is_kept,
         a_byte_level_tokenizer_finds_its_pre_tokenizer,
         pre_tokenizers_are_told_apart_without_the_vocabulary,
+        every_way_to_split_finds_its_own_name,
         names_are_kept_though_their_letters_are_those_of_bytes,
         a_token_that_would_be_another_is_named,
         a_gguf_of_bytes_without_an_end_is_told,

@@ -268,6 +268,9 @@ START_TEST(named_splits_cut_where_they_should)
         { "exaone-moe", "12ab", "4 5 3" },
         { "laguna", "12ab", "4 5 3" },
         { "glm5", "1212", "6 4 5" },
+        { "tiny_aya", "1212ab", "6 4 5 3" },
+        { "tiny_aya", "1212 ab", "4 5 6 8 3" },
+        { "superbpe", "1212ab", "4 5 6 3" },
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -121,6 +121,8 @@ struct lmq_pretype {
     bool prefers_whole, adds_bos;
 };
 const struct lmq_pretype *lmq_pretype_find(struct lmq_chars name);
+/* The first name of each way to split: NULL begins, and is behind the last. */
+const struct lmq_pretype *lmq_pretype_next(const struct lmq_pretype *pretype);
 extern const char lmq_pattern_gpt2[];
 extern const char lmq_pattern_llama3[];
 extern const char lmq_pattern_qwen2[];

@@ -27,6 +27,7 @@ const char lmq_pattern_llama3[] =
     CONTRACTION "|" OTHER_START "\\p{L}+|\\p{N}{1,3}"
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
 
+/* Bailing's says the same with other quantifiers. */
 const char lmq_pattern_qwen2[] =
     CONTRACTION "|" OTHER_START "\\p{L}+|\\p{N}"
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
@@ -44,9 +45,10 @@ static const char tekken_pattern[] =
     OTHER_START UPPER "*" LOWER "+|" OTHER_START UPPER "+" LOWER "*|\\p{N}"
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+" SPACES_END;
 
-static const char bailing_pattern[] =
-    "'(?i:[sdmt]|ll|ve|re)|" OTHER_START "+\\p{L}+|\\p{N}"
-    "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]" SPACES_END;
+/* Qwen's without the contractions of English: Turkish has an apostrophe, too. */
+static const char ufakzeka_pattern[] =
+    OTHER_START "\\p{L}+|\\p{N}"
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
 
 static const char seed_pattern[] =
     CONTRACTION "|" OTHER_START "\\p{L}+|\\p{N}"
@@ -55,10 +57,15 @@ static const char seed_pattern[] =
 static const char bloom_pattern[] =
     " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+";
 
-static const char deepseek_v3_pattern[] =
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+#define DEEPSEEK_WORDS                                                        \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"                     \
     "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
-    "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
+
+static const char deepseek_v3_pattern[] =
+    DEEPSEEK_WORDS "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
+
+static const char spark_pattern[] =
+    DEEPSEEK_WORDS "| ?[\\p{P}\\p{S}]+|[\\r\\n]" SPACES_END;
 
 /* The letters of scripts with case, as DeepSeek lists them. */
 static const char deepseek_letters[] =
@@ -122,8 +129,8 @@ static const char *const qwen2_list[] = { lmq_pattern_qwen2, NULL };
 static const char *const qwen35_list[] = { qwen35_pattern, NULL };
 static const char *const gpt4o_list[] = { lmq_pattern_gpt4o, NULL };
 static const char *const tekken_list[] = { tekken_pattern, NULL };
-static const char *const bailing_list[] = { bailing_pattern, NULL };
 static const char *const seed_list[] = { seed_pattern, NULL };
+static const char *const ufakzeka_list[] = { ufakzeka_pattern, NULL };
 static const char *const bloom_list[] = { bloom_pattern, NULL };
 static const char *const viking_list[] = { bloom_pattern, "\\p{N}", NULL };
 static const char *const digits_list[] = { "\\p{N}", lmq_pattern_gpt2, NULL };
@@ -140,12 +147,22 @@ static const char *const deepseek_llm_list[] = {
 static const char *const deepseek_coder_list[] = {
     "[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", HAN_AND_HANGUL, "\\p{N}", NULL
 };
+#define HAN_AND_KANA "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+
 static const char *const deepseek_v3_list[] = {
-    "\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
-    deepseek_v3_pattern, NULL
+    "\\p{N}{1,3}", HAN_AND_KANA, deepseek_v3_pattern, NULL
+};
+static const char *const spark_list[] = {
+    "\\p{N}{1,3}", HAN_AND_KANA, spark_pattern, "\\p{N}", NULL
 };
 
-/* Digits by three from the right. */
+/* Digits by three from the right, in three ways. */
+static const char *const superbpe_list[] = {
+    "\\p{N}+", "(?=(\\d{3})+(?!\\d))", NULL
+};
+static const char *const tiny_aya_list[] = {
+    "\\d{1,3}(?=(?:\\d{3})*\\b)", lmq_pattern_gpt4o, NULL
+};
 static const char *const afmoe_list[] = {
     "\\p{N}+", "\\A\\p{N}{1,2}(?=(?:\\p{N}{3})+\\z)|\\p{N}{3}",
     "[\u4e00-\u9fff\u3400-\u4dbf\u8c48-\ufaff\u3040-\u309f\u30a0-\u30ff"
@@ -158,7 +175,7 @@ static const char *const kimi_list[] = { lmq_pattern_kimi, NULL };
 static const char *const youtu_list[] = {
     "[\uac00-\ud7a3\u3131-\u318e]+|[\uff01\u2026\u201c\u201d\u2018\u2019"
     "\u2014\uff1a\uff1b\uff0c\u3001-\u303f\ufe30-\ufe4f]+|[\u3105-\u312f]+"
-    "|[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    "|" HAN_AND_KANA,
     youtu_pattern, NULL
 };
 static const char *const exaone_moe_list[] = { exaone_moe_pattern, NULL };
@@ -170,9 +187,8 @@ static const char *const laguna_list[] = {
     "[^\\n]+|\\n+", lmq_pattern_qwen2, NULL
 };
 
+/* The most usual of a kind first; llama.cpp warns of the last. */
 static const struct lmq_pretype pretypes[] = {
-    { "default", default_list, false, false },
-
     { "gpt-2", gpt2_list, false, false },
     { "phi-2", gpt2_list, false, false },
     { "mpt", gpt2_list, false, false },
@@ -193,10 +209,10 @@ static const struct lmq_pretype pretypes[] = {
     { "pixtral", llama3_list, true, true },
     { "midm-2.0", llama3_list, true, true },
     { "lfm2", llama3_list, true, true },
-    { "dbrx", llama3_list, false, false },
-    { "smaug-bpe", llama3_list, false, false },
     { "glm4", llama3_list, true, false },
     { "glm5", llama3_list, true, false },
+    { "dbrx", llama3_list, false, false },
+    { "smaug-bpe", llama3_list, false, false },
     { "chatglm-bpe", llama3_list, false, false },
 
     { "qwen2", qwen2_list, false, false },
@@ -208,12 +224,14 @@ static const struct lmq_pretype pretypes[] = {
     { "hunyuan", qwen2_list, false, false },
     { "solar-open", qwen2_list, false, false },
     { "grok-2", qwen2_list, false, false },
-    { "qwen35", qwen35_list, false, false },
+    { "bailingmoe", qwen2_list, false, false },
+    { "bailingmoe2", qwen2_list, false, false },
+    { "llada-moe", qwen2_list, false, false },
 
+    { "smollm", digits_list, false, false },
     { "starcoder", digits_list, false, false },
     { "refact", digits_list, false, false },
     { "command-r", digits_list, false, false },
-    { "smollm", digits_list, false, false },
     { "codeshell", digits_list, false, false },
     { "exaone", digits_list, false, false },
     { "minerva-7b", digits_list, false, false },
@@ -221,25 +239,25 @@ static const struct lmq_pretype pretypes[] = {
 
     { "falcon", falcon_list, false, false },
     { "deepseek-llm", deepseek_llm_list, false, false },
-    { "deepseek-coder", deepseek_coder_list, false, false },
     { "deepseek-v3", deepseek_v3_list, false, false },
     { "hunyuan-dense", deepseek_v3_list, false, false },
     { "joyai-llm", deepseek_v3_list, false, false },
-
-    { "poro-chat", bloom_list, false, false },
-    { "bloom", bloom_list, false, false },
-    { "gpt3-finnish", bloom_list, false, false },
-    { "viking", viking_list, false, false },
-
+    { "hy_v4", deepseek_v3_list, false, false },
+    { "deepseek-coder", deepseek_coder_list, false, false },
     { "tekken", tekken_list, true, true },
     { "gpt-4o", gpt4o_list, false, false },
     { "llama4", gpt4o_list, false, false },
     { "kanana2", gpt4o_list, false, false },
     { "minimax-m2", gpt4o_list, false, false },
+    { "talkie", gpt4o_list, false, false },
+
+    { "bloom", bloom_list, false, false },
+    { "poro-chat", bloom_list, false, false },
+    { "gpt3-finnish", bloom_list, false, false },
+    { "viking", viking_list, false, false },
+
     { "seed-coder", seed_list, false, false },
-    { "bailingmoe", bailing_list, false, false },
-    { "bailingmoe2", bailing_list, false, false },
-    { "llada-moe", bailing_list, false, false },
+    { "qwen35", qwen35_list, false, false },
     { "afmoe", afmoe_list, false, false },
     { "kimi-k2", kimi_list, false, false },
     { "youtu", youtu_list, true, false },
@@ -247,6 +265,13 @@ static const struct lmq_pretype pretypes[] = {
     { "jais-2", jais2_list, false, false },
     { "minicpm5", minicpm5_list, true, false },
     { "laguna", laguna_list, false, false },
+    { "tiny_aya", tiny_aya_list, false, false },
+    { "cohere2moe", tiny_aya_list, false, false },
+    { "superbpe", superbpe_list, false, false },
+    { "spark2_5", spark_list, false, false },
+    { "ufakzeka", ufakzeka_list, false, false },
+
+    { "default", default_list, false, false },
 };
 
 const struct lmq_pretype *
@@ -257,4 +282,27 @@ lmq_pretype_find(struct lmq_chars name)
                                             strlen(pretypes[i].name))))
             return &pretypes[i];
     return NULL;
+}
+
+/* Those before it that split in the same way are other names for it. */
+static bool
+is_new_kind(const struct lmq_pretype *pretype)
+{
+    for (const struct lmq_pretype *p = pretypes; p < pretype; p++)
+        if (p->patterns == pretype->patterns &&
+            p->prefers_whole == pretype->prefers_whole)
+            return false;
+    return true;
+}
+
+const struct lmq_pretype *
+lmq_pretype_next(const struct lmq_pretype *p)
+{
+    const struct lmq_pretype *end =
+        pretypes + sizeof(pretypes) / sizeof(pretypes[0]);
+
+    p = p == NULL ? pretypes : p + 1;
+    while (p < end && !is_new_kind(p))
+        p++;
+    return p < end ? p : NULL;
 }
