@@ -190,11 +190,27 @@ cut_thought(const struct lmq_chat_format *format, const char **text, size_t *n)
     return true;
 }
 
-/* The very tokens, unless something is to be left out of them. */
+/* The white space that an answer's frame has behind the prompt: an answer that
+ * was made behind that begins with its own. */
+static const char *
+made_white(const struct lmq_chat_format *format)
+{
+    const char *before = format->answer.before;
+    size_t n = format->prompt == NULL ? 0 : strlen(format->prompt);
+
+    return format->prompt != NULL && strncmp(before, format->prompt, n) == 0 &&
+                   before[n + strspn(before + n, " \n")] == '\0'
+               ? before + n
+               : "";
+}
+
+/* The very tokens, behind what they were made behind, unless something is to be
+ * left out of them. */
 static enum lmq_status
 add_tokens(struct render *r, const struct lmq_chat_message *message)
 {
     const struct lmq_chat *chat = r->chat;
+    const char *white = made_white(chat->format);
     bool is_words = r->is_text || chat->format->trims & LMQ_TRIMS_ANSWER;
     struct lmq_buffer text = {0};
     enum lmq_status status = LMQ_OK;
@@ -209,12 +225,20 @@ add_tokens(struct render *r, const struct lmq_chat_message *message)
     const char *words = text.n == 0 ? "" : (const char *)text.bytes;
     size_t n = text.n;
     is_words |= status == LMQ_OK && cut_thought(chat->format, &words, &n);
-    if (status == LMQ_OK && is_words)
-        status = add_words(r, words, n,
+    if (status == LMQ_OK)
+        status = add_frame(r, is_words || *white == '\0'
+                                  ? chat->format->answer.before
+                                  : chat->format->prompt);
+    if (status == LMQ_OK && is_words) {
+        size_t n_white = strlen(white);
+        if (n < n_white || memcmp(words, white, n_white) != 0)
+            n_white = 0;
+        status = add_words(r, words + n_white, n - n_white,
                            chat->format->trims & LMQ_TRIMS_ANSWER);
-    else
+    } else {
         for (size_t i = 0; i < message->n_tokens && status == LMQ_OK; i++)
             status = add_id(r, message->tokens[i]);
+    }
     lmq_buffer_free(&text);
     return status;
 }
@@ -225,13 +249,13 @@ add_answer(struct render *r, const struct lmq_chat_message *message)
     const struct lmq_chat_format *f = r->chat->format;
     const char *text = message->text == NULL ? "" : message->text;
     size_t n = message->text == NULL ? 0 : message->n;
-    enum lmq_status status = add_frame(r, f->answer.before);
+    enum lmq_status status = LMQ_OK;
 
     cut_thought(f, &text, &n);
-    if (status == LMQ_OK)
-        status = message->tokens != NULL
-                     ? add_tokens(r, message)
-                     : add_words(r, text, n, f->trims & LMQ_TRIMS_ANSWER);
+    if (message->tokens != NULL)
+        status = add_tokens(r, message);
+    else if ((status = add_frame(r, f->answer.before)) == LMQ_OK)
+        status = add_words(r, text, n, f->trims & LMQ_TRIMS_ANSWER);
     return status == LMQ_OK ? add_frame(r, f->answer.after) : status;
 }
 

@@ -243,8 +243,12 @@ START_TEST(nobody_ends_a_turn_by_writing_its_end)
 }
 END_TEST
 
+/* Also where a template has white space between the prompt and an answer, which
+ * is the first that an answer says. */
 START_TEST(an_answer_keeps_the_tokens_it_was_made_of)
 {
+    static const char *const formats[] = {
+        "chatml", "mistral-v1", "mistral-v7", "openchat", "vicuna", "chatglm3"};
     static const int32_t said[] = {400, 401, 400, 300};
     const struct lmq_chat_message messages[] = {
         {"user", "a", 1, NULL, 0},
@@ -256,17 +260,19 @@ START_TEST(an_answer_keeps_the_tokens_it_was_made_of)
     size_t n_before, n;
 
     open_files(&files);
-    struct lmq_chat *chat = need_chat(&files, "chatml");
-    ck_assert_int_eq(lmq_chat_tokens(chat, messages, 1, &before, &n_before,
-                                     NULL), LMQ_OK);
-    ck_assert_int_eq(lmq_chat_tokens(chat, messages, 3, &ids, &n, NULL),
-                     LMQ_OK);
-    ck_assert(n > n_before + 4);
-    ck_assert_mem_eq(ids, before, n_before * sizeof(*ids));
-    ck_assert_mem_eq(ids + n_before, said, sizeof(said));
-    lmq_tokens_free(before);
-    lmq_tokens_free(ids);
-    lmq_chat_close(chat);
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        struct lmq_chat *chat = need_chat(&files, formats[i]);
+        ck_assert_int_eq(lmq_chat_tokens(chat, messages, 1, &before,
+                                         &n_before, NULL), LMQ_OK);
+        ck_assert_int_eq(lmq_chat_tokens(chat, messages, 3, &ids, &n, NULL),
+                         LMQ_OK);
+        ck_assert(n > n_before + 4);
+        ck_assert_mem_eq(ids, before, n_before * sizeof(*ids));
+        ck_assert_mem_eq(ids + n_before, said, sizeof(said));
+        lmq_tokens_free(before);
+        lmq_tokens_free(ids);
+        lmq_chat_close(chat);
+    }
     close_files(&files);
 }
 END_TEST
