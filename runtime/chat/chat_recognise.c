@@ -93,9 +93,18 @@ fits(const struct lmq_chat_format *format, const char *text, size_t n)
     return format->has[0] != NULL;
 }
 
+/* What templates of models say that judge conversations and have none (Llama
+ * Guard, ShieldGemma, Granite Guardian), in the frames of another's. */
+static const char *const judges[] = {
+    "Check if there is unsafe content", "You are a policy expert",
+    "You are a safety agent"};
+
 const struct lmq_chat_format *
 lmq_chat_format_recognise(const char *text, size_t n)
 {
+    for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
+        if (lmq_chat_has(text, n, judges[i]))
+            return NULL;
     for (size_t i = 0; i < lmq_n_chat_formats; i++)
         if (fits(&lmq_chat_formats[i], text, n))
             return &lmq_chat_formats[i];

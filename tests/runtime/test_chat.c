@@ -553,6 +553,8 @@ START_TEST(what_is_not_known_is_said)
     static const char page[] =
         "{{- render_role_message({\"role\": \"developer system\""
         "{%- set DEVSYSTEM -%}\n{{ date }}\n{%- endset -%}";
+    static const char judge[] =
+        "<|start_header_id|>Task: Check if there is unsafe content in it.";
     static const char number[] = "{\"chat_template\":7}";
     static const char others[] =
         "{\"chat_template\":[{\"name\":\"rag\",\"template\":\"x\"},3]}";
@@ -562,6 +564,8 @@ START_TEST(what_is_not_known_is_said)
     assert_no_chat(NULL, NULL, 0, NULL, LMQ_ERR_UNSUPPORTED, "no chat");
     assert_no_chat(NULL, NULL, 0, "mars", LMQ_ERR_ARG, "'mars'");
     assert_no_chat("chat_template.jinja", "{{ x }}", 7, NULL,
+                   LMQ_ERR_UNSUPPORTED, "of no family");
+    assert_no_chat("chat_template.jinja", judge, strlen(judge), NULL,
                    LMQ_ERR_UNSUPPORTED, "of no family");
     assert_no_chat("chat_template.jinja", page, strlen(page), NULL,
                    LMQ_ERR_UNSUPPORTED, "of no family");
