@@ -27,21 +27,25 @@
 #define LLAMA31_DATES                                                         \
     "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
 #define COHERE(role) "<|START_OF_TURN_TOKEN|><|" role "_TOKEN|>"
-#define COHERE_PAGES                                                          \
-    .begin = BOS COHERE("SYSTEM") "# System Preamble\n" PAGE_1                \
-             "# Default Preamble\n" PAGE_2,                                   \
-    .system = { "\n\n# Developer Preamble\n" PAGE_3,                         \
-                "<|END_OF_TURN_TOKEN|>" },                                    \
+#define COHERE_TALK                                                           \
     .user = { COHERE("USER"), "<|END_OF_TURN_TOKEN|>" },                      \
     .answer = { COHERE("CHATBOT") "<|START_RESPONSE|>",                       \
                 "<|END_RESPONSE|><|END_OF_TURN_TOKEN|>" },                    \
-    .silent = "<|END_OF_TURN_TOKEN|>",                                        \
+    .thought = "<|START_RESPONSE|>",                                          \
+    .ends = { "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>" }
+#define COHERE_TURNS                                                          \
+    .system = { "\n\n# Developer Preamble\n" PAGE_3,                         \
+                "<|END_OF_TURN_TOKEN|>" },                                    \
+    .silent = "<|END_OF_TURN_TOKEN|>", COHERE_TALK
+#define COHERE_DEVELOPER                                                      \
+    { "\n# Developer Preamble\n", "{{ developer_preamble }}" }
+#define COHERE_PAGES                                                          \
+    .begin = BOS COHERE("SYSTEM") "# System Preamble\n" PAGE_1                \
+             "# Default Preamble\n" PAGE_2, COHERE_TURNS,                     \
     .pages = { { "_TOKEN|># System Preamble\n",                               \
                  "{% if tools or documents %}" },                             \
                { "\n# Default Preamble\n", "\n{%- if developer_preamble %}" },\
-               { "\n# Developer Preamble\n", "{{ developer_preamble }}" } },  \
-    .thought = "<|START_RESPONSE|>",                                          \
-    .ends = { "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>" }
+               COHERE_DEVELOPER }
 #define GEMMA4                                                                \
     .begin = BOS, .system = { "<|turn>system\n", "<turn|>\n" },               \
     .user = { "<|turn>user\n", "<turn|>\n" },                                 \
@@ -70,6 +74,14 @@
 
 const struct lmq_chat_format lmq_chat_formats[] = {
     /* ---- <|im_start|> and its likes ---- */
+    { .name = "phi4-reasoning", .models = "Phi 4 reasoning",
+      .has = { "<|im_start|>", "<|im_sep|>", "{Thought section}" },
+      .begin = "<|im_start|>system<|im_sep|>" PAGE_1 "<|im_end|>",
+      .place = LMQ_SYSTEM_FIRST, .system = { "", "\n\n" },
+      .user = { "<|im_start|>user<|im_sep|>", "<|im_end|>" },
+      .answer = { "<|im_start|>assistant<|im_sep|>", "<|im_end|>" },
+      .pages = { { "<|im_start|>system<|im_sep|>", "<|im_end|>{% for" } },
+      .thought = "</think>", .ends = { "<|im_end|>" } },
     { .name = "phi4", .models = "Phi 4",
       .has = { "<|im_start|>", "<|im_sep|>" },
       ROLES("<|im_start|>", "<|im_sep|>", "<|im_end|>"),
@@ -148,6 +160,13 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .user = { "User: ", "<end_of_utterance>\n" },
       .answer = { "Assistant: ", "<end_of_utterance>\n" },
       .prompt = "Assistant:", .ends = { "<end_of_utterance>" } },
+    { .name = "yi", .models = "Yi, as chat models have it",
+      .has = { "'<|im_start|>user\\n' + content",
+               "if system_message is defined %}{{ system_message }}" },
+      .begin = BOS, .system = { "", "" },
+      .user = { "<|im_start|>user\n", "<|im_end|>\n" },
+      .answer = { "<|im_start|>assistant\n", "<|im_end|>\n" },
+      .ends = { "<|im_end|>" } },
     { .name = "chatml",
       .models = "ChatML: Qwen 1 to 2.5, SmolLM 2, OLMo 3, LFM 2, InternLM, "
                 "Yi, Hermes and many others",
@@ -209,6 +228,15 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .user = { "[INST] ", " [/INST]" }, .answer = { "", EOS } },
 
     /* ---- Llama, Gemma ---- */
+    { .name = "llama3.2-vision", .models = "Llama 3.2 Vision",
+      .has = { "<|start_header_id|>", "Today Date: ",
+               "if message['content'] is string" },
+      .begin = BOS,
+      .system = { LLAMA3("system") LLAMA31_DATES, "<|eot_id|>" },
+      .user = { LLAMA3("user"), "<|eot_id|>" },
+      .answer = { LLAMA3("assistant"), "<|eot_id|>" },
+      .silent = LLAMA3("system") LLAMA31_DATES "<|eot_id|>",
+      .ends = { "<|eot_id|>" }, .trims = LMQ_TRIMS_SYSTEM },
     { .name = "llama3.1", .models = "Llama 3.1, 3.2 and 3.3",
       .has = { "<|start_header_id|>", "Today Date: " },
       .begin = BOS,
@@ -244,6 +272,14 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .has = { "<|turn>", "<turn|>" }, GEMMA4 },
 
     /* ---- Phi, GPT-OSS ---- */
+    { .name = "phi4-mini-reasoning", .models = "Phi 4 mini reasoning",
+      .has = { "'|>' + message['content'] + '<|end|>'",
+               "'<|system|>Your name is Phi" },
+      .begin = "<|system|>" PAGE_1, .system = { " ", "<|end|>" },
+      .user = { "<|user|>", "<|end|>" },
+      .answer = { "<|assistant|>", "<|end|>" }, .silent = "<|end|>",
+      .pages = { { "'<|system|>", "' }}" } },
+      .thought = "</think>", .ends = { "<|end|>" } },
     { .name = "phi4-mini", .models = "Phi 4 mini",
       .has = { "'|>' + message['content'] + '<|end|>'" },
       ROLES("<|", "|>", "<|end|>"), .ends = { "<|end|>" } },
@@ -292,6 +328,10 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .begin = BOS, .user = { WIDE("User"), "" },
       .answer = { WIDE("Assistant") "<think></think>", DEEPSEEK_EOS },
       .thought = "</think>", .ends = { DEEPSEEK_EOS } },
+    { .name = "deepseek-v2-0628", .models = "DeepSeek V2 Chat 0628",
+      .has = { WIDE("User"), "{{ message['content'] + '\\n\\n' }}" },
+      .begin = BOS, .system = { "", "\n\n" }, .user = { WIDE("User"), "" },
+      .answer = { WIDE("Assistant"), EOS }, .ends = { DEEPSEEK_EOS } },
     { .name = "deepseek-v3", .models = "DeepSeek V2.5 and V3",
       .has = { WIDE("User"), WIDE("Assistant") },
       .begin = BOS, .user = { WIDE("User"), "" },
@@ -334,6 +374,7 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .thought = "[BEGIN FINAL RESPONSE]", .ends = { "<|end|>" } },
     { .name = "deepseek-coder", .models = "DeepSeek Coder",
       .has = { "'### Instruction:\\n' + message", "<|EOT|>" },
+      .lacks = { "will refuse to answer." },
       .begin = BOS, .system = { "", "" },
       .user = { "### Instruction:\n", "\n" },
       .answer = { "### Response:\n", "\n<|EOT|>\n" },
@@ -375,6 +416,24 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .has = { "'SYSTEM: ' + message", "'ASSISTANT: ' + message" },
       .system = { "SYSTEM: ", "\n" }, .user = { "USER: ", "\n" },
       .answer = { "ASSISTANT: ", "</s>\n" }, .prompt = "ASSISTANT:" },
+    { .name = "command-a-modes",
+      .models = "Command A and R7B, whose template has safety modes",
+      .has = { "<|START_RESPONSE|>", "{% if safety_mode|upper" },
+      .begin = BOS COHERE("SYSTEM") "# System Preamble\nYou are in contextual"
+               PAGE_1 "\n\nYour information" PAGE_2,
+      COHERE_TURNS, .prompt = COHERE("CHATBOT") "<|START_RESPONSE|>",
+      .pages = { { "{%- else -%}\nYou are in contextual", "\n{%- endif %}" },
+                 { "{%- endif %}\n\n\nYour information",
+                   "\n{%- if developer_preamble %}" },
+                 COHERE_DEVELOPER } },
+    { .name = "command-a-plain",
+      .models = "Command A and R7B as first given: without preambles",
+      .has = { "<|CHATBOT_TOKEN|><|START_RESPONSE|>' }}",
+               "elif false == true" },
+      .begin = BOS, .system = { COHERE("SYSTEM"), "<|END_OF_TURN_TOKEN|>" },
+      COHERE_TALK, .prompt = COHERE("CHATBOT") "<|START_RESPONSE|>",
+      .silent = COHERE("SYSTEM") "<|END_OF_TURN_TOKEN|>",
+      .trims = LMQ_TRIMS_USER | LMQ_TRIMS_ANSWER },
     { .name = "command-r7b", .models = "Command R7B, without thinking",
       .has = { "<|START_RESPONSE|>", "not enable_thinking" }, COHERE_PAGES,
       .prompt = COHERE("CHATBOT") "<|START_THINKING|><|END_THINKING|>" },
@@ -393,6 +452,29 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .has = { "<|start_of_role|>", "g4_default_system_message" },
       ROLES("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\n"),
       .standard_at = "g4_default_system_message = ",
+      .ends = { "<|end_of_text|>" } },
+    { .name = "granite3-vision", .models = "Granite 3.2 Vision",
+      .has = { "<|start_of_role|>", "'<|system|>\\n' + message['content']" },
+      .system = { "<|system|>\n", "\n" }, .user = { "<|user|>\n", "\n" },
+      .answer = { "<|assistant|>\n", "<|end_of_text|>" },
+      .standard = "A chat between a curious user and an artificial "
+                  "intelligence assistant. The assistant gives helpful, "
+                  "detailed, and polite answers to the user's questions.",
+      .ends = { "<|end_of_text|>" } },
+    { .name = "granite3-lines", .models = "Granite 3.1 and 3.2, dates in lines",
+      .has = { "<|start_of_role|>",
+               "\"Knowledge Cutoff Date: April 2024.\\nToday" },
+      ROLES("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\n"),
+      .standard = "Knowledge Cutoff Date: April 2024.\nYou are Granite, "
+                  "developed by IBM. You are a helpful AI assistant.",
+      .ends = { "<|end_of_text|>" } },
+    { .name = "granite3-indented",
+      .models = "Granite 3.3, dates in lines that begin with a space",
+      .has = { "<|start_of_role|>",
+               "\" Knowledge Cutoff Date: April 2024.\\n Today" },
+      ROLES("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\n"),
+      .standard = " Knowledge Cutoff Date: April 2024.\n You are Granite, "
+                  "developed by IBM. You are a helpful AI assistant.",
       .ends = { "<|end_of_text|>" } },
     { .name = "granite3", .models = "Granite 3.1 to 3.3",
       .has = { "<|start_of_role|>", "Knowledge Cutoff Date: April 2024" },
@@ -419,7 +501,13 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .prompt = "<|assistant|>", .thought = "</think>",
       .ends = { "<|user|>", "<|observation|>" },
       .trims = LMQ_TRIMS_ANSWER },
-    { .name = "glm4", .models = "GLM 4, GLM 4 0414",
+    { .name = "glm4-chat", .models = "GLM 4 9B Chat",
+      .has = { "[gMASK]<sop>", "item['metadata']" },
+      .begin = "[gMASK]<sop>", .system = { "<|system|>\n", "" },
+      .user = { "<|user|>\n", "" }, .answer = { "<|assistant|>\n", "" },
+      .prompt = "<|assistant|>", .drops_empty = true,
+      .ends = { "<|user|>", "<|observation|>" } },
+    { .name = "glm4", .models = "GLM 4 0414",
       .has = { "[gMASK]<sop>" },
       .begin = "[gMASK]<sop>", .system = { "<|system|>\n", "" },
       .user = { "<|user|>\n", "" }, .answer = { "<|assistant|>\n", "" },
@@ -481,6 +569,14 @@ const struct lmq_chat_format lmq_chat_formats[] = {
                   "[|endofturn|]\n" },
       .thought = "</think>", .ends = { "[|endofturn|]" },
       .trims = LMQ_TRIMS_LINES },
+    { .name = "exaone-deep", .models = "EXAONE Deep",
+      .has = { "[|system|]", "[|endofturn|]", "<thought>\\n" },
+      .system = { "[|system|]", "[|endofturn|]\n" },
+      .user = { "[|user|]", "\n" },
+      .answer = { "[|assistant|]", "[|endofturn|]\n" },
+      .prompt = "[|assistant|]<thought>\n",
+      .silent = "[|system|][|endofturn|]\n", .thought = "</thought>",
+      .ends = { "[|endofturn|]" }, .trims = LMQ_TRIMS_LINES },
     { .name = "exaone3", .models = "EXAONE 3",
       .has = { "[|system|]", "[|endofturn|]" }, .lacks = { "[|tool|]" },
       .system = { "[|system|]", "[|endofturn|]\n" },
@@ -532,6 +628,7 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .answer = { "<|assistant|>\n", EOS "\n" } },
     { .name = "zephyr", .models = "Zephyr, TinyLlama Chat, StableLM Zephyr",
       .has = { "<|user|>", "message['content'] + eos_token" },
+      .lacks = { "'<|user|>\\n' + message['content'] }}" },
       ROLES("<|", "|>\n", EOS "\n") },
     { .name = "openchat", .models = "OpenChat 3.5, Starling",
       .has = { "GPT4 Correct " },

@@ -475,6 +475,20 @@ static const struct {
      "# Default Preamble\nThree.<|END_OF_TURN_TOKEN|>"
      "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>a<|END_OF_TURN_TOKEN|>"
      "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"},
+    {"<|START_RESPONSE|><|SYSTEM_TOKEN|># System Preamble\nAll.\n"
+     "{% if tools or documents %}\n# Default Preamble\nAll.\n"
+     "{%- if developer_preamble %}\n# Developer Preamble\nFour.\n"
+     "{{ developer_preamble }}{% if safety_mode|upper == 'STRICT' -%}\nNo.\n"
+     "{%- else -%}\nYou are in contextual mode.\n{%- endif %}\n\n\n"
+     "Your information is old.\n{%- if developer_preamble %}",
+     "command-a-modes",
+     "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|># System Preamble\nYou are in "
+     "contextual mode.\n\nYour information is old.<|END_OF_TURN_TOKEN|>"
+     "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>a<|END_OF_TURN_TOKEN|>"
+     "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_RESPONSE|>"},
+    {"{{ '<|system|>Your name is Phi, still.' }}{{ '<|' + m['role'] + '|>' + "
+     "message['content'] + '<|end|>' }}", "phi4-mini-reasoning",
+     "<|system|>Your name is Phi, still.<|end|><|user|>a<|end|><|assistant|>"},
     {"{{ bos_token }}{{ 'USER: ' }}{{ 'ASSISTANT: ' }}", "vicuna",
      "<s>USER: a\nASSISTANT:"},
     {"{{ 'USER: ' }}{{ 'ASSISTANT: ' }}", "vicuna", "USER: a\nASSISTANT:"},
