@@ -257,21 +257,28 @@ find_literal(const char *mark, const char *text, size_t n,
     return true;
 }
 
-/* A template that begins by saying what the system says if nobody does, and
- * prints that variable. */
+/* A template that begins by saying what the system says if nobody does, or says
+ * it where it has found that nobody did, and prints that variable. */
 static bool
 find_variable(const struct lmq_chat_format *format, const char *text, size_t n,
               struct lmq_buffer *standard)
 {
-    static const char mark[] = "set system_message = ";
-    size_t at = find(text, n, 0, mark);
+    static const char first[] = "set system_message = ";
+    static const char other[] = "{% else %}{% set loop_messages = messages %}"
+                                "{% set system_message = ";
+    size_t at = find(text, n, 0, first);
 
-    return at == n || format->place != LMQ_SYSTEM_OWN ||
-                   find(text, at, 0, " if ") < at ||
-                   (!lmq_chat_has(text, n, "+ system_message +") &&
-                    !lmq_chat_has(text, n, "{{ system_message }}"))
-               ? true
-               : find_literal(mark, text, n, standard);
+    if (format->place != LMQ_SYSTEM_OWN ||
+        (!lmq_chat_has(text, n, "+ system_message +") &&
+         !lmq_chat_has(text, n, "{{ system_message }}")))
+        return true;
+    if (at < n && find(text, at, 0, " if ") == at)
+        return find_literal(first, text, n, standard);
+    at = find(text, n, 0, other);
+    at += at < n ? strlen(other) : 0;
+    return at < n && (text[at] == '"' || text[at] == '\'')
+               ? find_literal(other, text, n, standard)
+               : true;
 }
 
 bool

@@ -432,6 +432,13 @@ static const struct {
      "chatml",
      "<|im_start|>system\nYou {are} 'small'.<|im_end|>\n<|im_start|>user\n"
      "a<|im_end|>\n<|im_start|>assistant\n"},
+    {"{% if messages[0] %}{% set system_message = messages[0]['content'] %}"
+     "{% else %}{% set loop_messages = messages %}{% set system_message = "
+     "'Be small.' %}{% endif %}{{ '<|im_start|>system\n' + system_message + "
+     "'<|im_end|>\n' }}",
+     "chatml",
+     "<|im_start|>system\nBe small.<|im_end|>\n<|im_start|>user\n"
+     "a<|im_end|>\n<|im_start|>assistant\n"},
     {"{% if tools %}{% set system_message = 'Tools.' %}{% endif %}"
      "{{ '<|im_start|>system\n' + system_message + '<|im_end|>\n' }}",
      "chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"},
