@@ -51,6 +51,17 @@
     .user = { "<|turn>user\n", "<turn|>\n" },                                 \
     .answer = { "<|turn>model\n", "<turn|>\n" },                              \
     .thought = "<channel|>", .ends = { "<turn|>" }, .trims = LMQ_TRIMS_ALL
+#define HARMONY_DEVELOPER "<|start|>developer<|message|># Instructions\n\n"
+#define HARMONY                                                               \
+    .begin = "<|start|>system<|message|>You are ChatGPT, a large language "    \
+             "model trained by OpenAI.\nKnowledge cutoff: 2024-06\n\n"        \
+             "Reasoning: medium\n\n# Valid channels: analysis, commentary, "  \
+             "final. Channel must be included for every message.<|end|>",     \
+    .user = { "<|start|>user<|message|>", "<|end|>" },                        \
+    .answer = { "<|start|>assistant<|channel|>final<|message|>", "<|end|>" }, \
+    .prompt = "<|start|>assistant",                                           \
+    .thought = "<|channel|>final<|message|>",                                 \
+    .ends = { "<|return|>", "<|call|>" }, .shows_marks = true
 #define KIMI(role) "<|im_" role "|>" role "<|im_middle|>"
 #define WIDE(words) "<\uff5c" words "\uff5c>" /* as DeepSeek and Hunyuan do */
 #define DEEPSEEK_EOS WIDE("end\u2581of\u2581sentence")
@@ -288,21 +299,18 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .lacks = { "[BEGIN FINAL RESPONSE]" },
       .begin = BOS, ROLES("<|", "|>\n", "<|end|>\n"),
       .ends = { "<|end|>" } },
+    { .name = "harmony-closed",
+      .models = "GPT-OSS without line feeds behind what the system says",
+      .has = { "<|start|>", "<|channel|>",
+               "developer_instructions is defined" },
+      .lacks = { "Valid recipients" },
+      .system = { HARMONY_DEVELOPER, "<|end|>" }, HARMONY,
+      .drops_empty = true },
     { .name = "harmony", .models = "GPT-OSS",
       .has = { "<|start|>", "<|channel|>", "<|message|>" },
       .lacks = { "Valid recipients" },
-      .begin = "<|start|>system<|message|>You are ChatGPT, a large language "
-               "model trained by OpenAI.\nKnowledge cutoff: 2024-06\n\n"
-               "Reasoning: medium\n\n# Valid channels: analysis, commentary, "
-               "final. Channel must be included for every message.<|end|>",
-      .system = { "<|start|>developer<|message|># Instructions\n\n",
-                  "\n\n<|end|>" },
-      .user = { "<|start|>user<|message|>", "<|end|>" },
-      .answer = { "<|start|>assistant<|channel|>final<|message|>",
-                  "<|end|>" },
-      .prompt = "<|start|>assistant",
-      .thought = "<|channel|>final<|message|>",
-      .ends = { "<|return|>", "<|call|>" }, .shows_marks = true },
+      .system = { HARMONY_DEVELOPER, "\n\n<|end|>" }, HARMONY,
+      .drops_empty = true },
 
     /* ---- DeepSeek ---- */
     { .name = "deepseek-r1", .models = "DeepSeek R1 and its distillations",
