@@ -414,6 +414,7 @@ const struct lmq_chat_format lmq_chat_formats[] = {
       .has = { "human: ", "<sep>" },
       .system = { "system: ", "\n\n<sep>" }, .user = { "human: ", "<sep>" },
       .answer = { "assistant: ", "\n\n<sep>" }, .prompt = "assistant:",
+      .drops_empty = true,
       .thought = "</think>", .ends = { "<sep>" },
       .trims = LMQ_TRIMS_LINES },
     { .name = "bos-roles", .models = "AlphaMonarch, NeuralMonarch",
@@ -531,6 +532,7 @@ const struct lmq_chat_format lmq_chat_formats[] = {
                   "<end_of_sentence>\n" },
       .standard = "You are a helpful assistant created by Minimax based on "
                   "MiniMax-M1 model.",
+      .drops_empty = true,
       .ends = { "<end_of_sentence>" }, .trims = LMQ_TRIMS_ALL },
     { .name = "minimax-m2", .models = "MiniMax M2",
       .has = { "]~b]", "[e~[" }, .lacks = { "mm:think" },

@@ -183,6 +183,10 @@ START_TEST(white_and_empty_words_are_left_out_where_templates_do)
         {"solar", "", "hi", "### User:\nhi\n\n### Assistant:\n"},
         {"solar", " ", "hi",
          "### System:\n \n\n### User:\nhi\n\n### Assistant:\n"},
+        {"reka", "", "hi", "human: hi<sep>assistant:"},
+        {"minimax-m1", " \n", "hi",
+         "<begin_of_document><beginning_of_sentence>user name=user\nhi"
+         "<end_of_sentence>\n<beginning_of_sentence>ai name=assistant\n"},
         {"chatml", "", "hi",
          "<s><|im_start|>system\n<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
          "<|im_start|>assistant\n"},
