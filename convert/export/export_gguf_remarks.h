@@ -34,6 +34,7 @@ struct lmq_gguf_words {
     bool is_near;  /* pre cuts rare neighbours otherwise than the tokenizer */
     bool composes; /* letters and their marks, where they stand apart */
     bool adds_space, drops_spaces; /* before a text; those behind another one */
+    bool marks_spaces;             /* they become LMQ_SPACE_MARK */
     int32_t odd;   /* id that stands for another text when read again, or -1 */
     size_t n_lost; /* added tokens that are not found so when read again */
     size_t n_particular; /* that take white space then, and the like */

@@ -82,12 +82,12 @@ unmark(struct lmq_buffer *text, size_t from)
     text->n = n;
 }
 
-/* So it is looked for: its marks stand for spaces of a text, else for
- * themselves. */
+/* Whether the marks in its name stand for spaces of a text: if it is looked for
+ * behind what makes them of these. */
 static bool
-is_normalized(const struct lmq_gguf_words *v, int32_t id)
+has_spaces(const struct lmq_gguf_words *v, int32_t id)
 {
-    for (size_t i = 0; i < v->t->added.n; i++)
+    for (size_t i = 0; v->marks_spaces && i < v->t->added.n; i++)
         if (v->t->added.tokens[i].id == id)
             return v->t->added.tokens[i].is_normalized;
     return false;
@@ -106,7 +106,7 @@ append_piece(const struct lmq_gguf_words *v, int32_t id, struct lmq_buffer *out)
         lmq_pipeline_name(v->t, id, out);
         /* Of this kind, users' tokens are looked for in the text itself. */
         if (type == LMQ_PIECE_USER && strcmp(v->model, "llama") == 0 &&
-            is_normalized(v, id))
+            has_spaces(v, id))
             unmark(out, from);
         return;
     }
@@ -284,6 +284,8 @@ find_spaces(struct lmq_gguf_words *v)
 
     v->adds_space = normalized_size(v, "a") != 1;
     v->drops_spaces = one > 0 && normalized_size(v, "a  b") == one;
+    v->marks_spaces =
+        one == normalized_size(v, "ab") + strlen(LMQ_SPACE_MARK);
 }
 
 /* llama.cpp heeds the second key in models "t5" only; here it counts in

@@ -523,6 +523,94 @@ START_TEST(a_token_with_a_space_before_it_is_told)
 }
 END_TEST
 
+#define MARK "\u2581"
+#define TO_MARKS                                                              \
+    "\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": "      \
+    "\" \"}, \"content\": \"" MARK "\"}"
+#define METASPACE                                                             \
+    "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"" MARK    \
+    "\", \"prepend_scheme\": \"never\", \"split\": false}"
+
+/* A tokenizer with two spaces as a token of users, before a word, too. */
+static void
+write_two_spaces(const char *path, const char *spaces, const char *token)
+{
+    FILE *f = fopen(path, "w");
+
+    ck_assert_ptr_nonnull(f);
+    fprintf(f,
+            "{\"added_tokens\": [{\"id\": 257, \"content\": \"" MARK MARK
+            "\", %s}], %s, \"decoder\": {\"type\": \"Sequence\", "
+            "\"decoders\": [{\"type\": \"Replace\", \"pattern\": "
+            "{\"String\": \"" MARK "\"}, \"content\": \" \"}, {\"type\": "
+            "\"ByteFallback\"}, {\"type\": \"Fuse\"}]}, \"model\": "
+            "{\"type\": \"BPE\", \"byte_fallback\": true, \"merges\": "
+            "[\"" MARK " a\", \"" MARK " " MARK "\"], \"vocab\": {\"" MARK
+            "\": 256, \"" MARK MARK "\": 257, \"a\": 258, \"" MARK
+            "a\": 259",
+            token, spaces);
+    for (unsigned i = 0; i < 256; i++)
+        fprintf(f, ", \"<0x%02X>\": %u", i, i);
+    fprintf(f, "}}}\n");
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void
+assert_ids(const char *path, const char *text, const int32_t *ids, size_t n)
+{
+    struct lmq_tokenizer *t;
+    struct lmq_error err = {0};
+    int32_t *made;
+    size_t n_made;
+
+    ck_assert_int_eq(lmq_tokenizer_from_path(path, NULL, &t, &err), LMQ_OK);
+    ck_assert_int_eq(
+        lmq_tokenize(t, text, strlen(text), 0, &made, &n_made, &err), LMQ_OK);
+    ck_assert_uint_eq(n_made, n);
+    ck_assert_mem_eq(made, ids, n * sizeof(*ids));
+    lmq_tokens_free(made);
+    lmq_tokenizer_close(t);
+}
+
+/* Marks in a name are spaces of a text only if the token is looked for where a
+ * normalizer has made marks of these. */
+START_TEST(marks_in_names_of_users_are_what_they_are_looked_for_as)
+{
+    static const struct {
+        const char *spaces, *token;
+        const char *text; /* in which it is found; NULL: GGUF has no words */
+    } cases[] = {
+        {TO_MARKS, "\"normalized\": true", "a  a"},
+        {TO_MARKS, "\"normalized\": false", "a" MARK MARK "a"},
+        {METASPACE, "\"normalized\": true", "a" MARK MARK "a"},
+        {TO_MARKS, "\"normalized\": true, \"single_word\": true", NULL},
+    };
+    static const int32_t found[] = {258, 257, 258}, merged[] = {258, 256, 259};
+    char *path = strdup(in_folder("tokenizer.json"));
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_report *report;
+        struct lmq_error err = {0};
+        write_two_spaces(path, cases[i].spaces, cases[i].token);
+        enum lmq_status status = export_with(path, &report, &err);
+        if (cases[i].text == NULL) {
+            ck_assert_int_eq(status, LMQ_ERR_UNSUPPORTED);
+            continue;
+        }
+        ck_assert_msg(status == LMQ_OK, "%zu: %s", i, err.message);
+        lmq_report_free(report);
+        for (int k = 0; k < 2; k++) {
+            const char *from = k == 0 ? path : in_folder("a.gguf");
+            assert_ids(from, cases[i].text, found, 3);
+            if (i > 0)
+                assert_ids(from, "a  a", merged, 3);
+        }
+        remove(in_folder("a.gguf"));
+    }
+    free(path);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -537,6 +625,7 @@ main(void)
         a_token_that_would_be_another_is_named,
         a_gguf_of_bytes_without_an_end_is_told,
         a_token_with_a_space_before_it_is_told,
+        marks_in_names_of_users_are_what_they_are_looked_for_as,
     };
 
     return RUN_SUITE("GGUF text", tests);
