@@ -16,6 +16,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,10 +332,15 @@ lmq_output_check(const char *path, bool replace,
                  const struct lmq_originals *originals, struct lmq_error *err)
 {
     struct lmq_output *output;
+    sigset_t all, before;
+
+    /* No signal comes between what a trial makes and what takes it away. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     enum lmq_status status =
         lmq_output_create(path, 0, replace, originals, &output, err);
-
     lmq_output_abort(output);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }
 

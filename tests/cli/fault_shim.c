@@ -402,10 +402,10 @@ int
 unlink(const char *path)
 {
     NEXT(int, unlink, const char *);
-    int counts = !is_trial;
+    const char *class = is_trial ? "trial" : "unlink";
 
     is_trial = 0;
-    return counts && is_hit("unlink") ? -1 : real(path);
+    return is_hit(class) ? -1 : real(path);
 }
 
 int

@@ -260,6 +260,16 @@ else
         at=$((at + 1))
     done
     [ $at -gt 1 ] || fail "no step was disturbed"
+    # While it is tried whether files get names there.
+    echo old > pages/page.html
+    FAULT_CLASS=trial FAULT_AT=1 FAULT_ERRNO=TERM FAULT_FD=9 \
+        LD_PRELOAD=$top_builddir/.libs/fault_shim.so "$lmquant" merge \
+        -q -f -o pages/page.html part-[123].json 9> hit 2> stderr
+    status=$?
+    [ $status -eq 143 ] || [ ! -s hit ] ||
+        fail "SIGTERM at the trial: exit status $status"
+    [ "$(ls -A pages) $(cat pages/page.html)" = "page.html old" ] ||
+        [ ! -s hit ] || fail "SIGTERM at the trial leaves $(ls -A pages)"
 fi
 
 # ---- Misuse ----
