@@ -238,6 +238,37 @@ expect 0 "$lmquant" validate -q "$fable" coarse.lmq zeros.txt -c 8 \
 
 # ---- Signals ----
 
+# Without a page, one who reads no more is no reason to go on: each of several
+# writes would wait anew.
+for i in 1 2 3 4 5 6; do
+    cp fable.lmq many-$i.lmq
+done
+expect 0 "$lmquant" validate -q --part 1/1 -o many.json "$fable" many-?.lmq \
+    --text a.txt -c 32
+expect 0 "$lmquant" merge -v many.json
+[ "$(wc -c < stdout)" -gt 8192 ] || fail "that is written at once"
+mkfifo full
+exec 9<> full
+yes >&9 2> /dev/null &
+filler=$!
+sleep 0.2
+"$lmquant" merge -v many.json >&9 2> stderr &
+pid=$!
+sleep 0.3
+kill -TERM $pid 2> /dev/null
+at=0
+while kill -0 $pid 2> /dev/null && [ $at -lt 100 ]; do
+    sleep 0.1
+    at=$((at + 1))
+done
+kill -KILL $pid 2> /dev/null && fail "SIGTERM does not end a blocked merge"
+wait $pid
+status=$?
+[ $status -eq 143 ] || fail "blocked merge: status $status: $(cat stderr)"
+kill $filler
+wait $filler 2> /dev/null
+exec 9>&-
+
 # While the page gets its name: it appears whole, beside nothing.
 if has_sanitizer; then
     skip "sanitizers want to be loaded first"
