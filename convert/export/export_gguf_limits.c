@@ -157,7 +157,7 @@ other_than(double x, double expected)
     return fabs(x - expected) > 1e-6 * fabs(expected);
 }
 
-/* mscale_all_dim: by what the scores of latent attention say. */
+/* mscale_all_dim, and mscale: by what the scores of latent attention say. */
 static double
 scale_of_all(const struct lmq_hparams *h)
 {
@@ -171,6 +171,7 @@ note_rope(const struct lmq_gguf_plan *plan, const char *name)
 {
     const struct lmq_hparams *h = &plan->written;
     const bool is_yarn = h->rope_scaling == LMQ_ROPE_YARN;
+    const bool has_ramp = is_yarn && other_than(h->rope_factor, 1);
 
     if ((h->rope_scaling == LMQ_ROPE_FACTORS &&
          !is_one_of(name, has_factors)) ||
@@ -182,7 +183,7 @@ note_rope(const struct lmq_gguf_plan *plan, const char *name)
                       name);
     if (h->rope_scaling == LMQ_ROPE_FACTORS && strcmp(name, "falcon-h1") == 0)
         note_other(plan, name, "leaves out the factors of frequencies");
-    if (is_yarn && strcmp(name, "mistral3") != 0 &&
+    if (has_ramp && strcmp(name, "mistral3") != 0 &&
         (other_than(h->rope_beta_fast, 32) || other_than(h->rope_beta_slow, 1)))
         note_other(plan, name,
                    "takes 32 and 1 for where the ramp of YaRN begins and "
@@ -193,13 +194,13 @@ note_rope(const struct lmq_gguf_plan *plan, const char *name)
         note_other(plan, name, "has one base for windows and all");
     if (is_yarn && (plan->family->gguf.keys & LMQ_GGUF_LATENT) != 0 &&
         strcmp(name, "deepseek2") != 0 && other_than(scale_of_all(h), 1))
-        note_other(plan, name, "takes 1 for mscale_all_dim");
+        note_other(plan, name, "takes 1 for mscale");
     if (is_yarn && strcmp(name, "gemma3") == 0 && h->sliding_window > 0 &&
         other_than(h->rope_attention_factor,
                    lmq_rope_yarn_gain(h->rope_factor, 1)))
         note_other(plan, name,
                    "heeds the attention factor in layers with windows, too");
-    if (is_yarn && h->rope_ramp_exact)
+    if (has_ramp && h->rope_ramp_exact)
         lmq_notes_add(plan->notes,
                       "llama.cpp rounds where the ramp of YaRN begins and "
                       "ends, which this model does not: it computes somewhat "

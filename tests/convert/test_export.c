@@ -497,9 +497,10 @@ write_scaled(const char *name, const char *scaling, const char *folder)
 #define LLAMA3                                                                \
     "\"rope_type\": \"llama3\", \"factor\": 4, \"low_freq_factor\": 1, "      \
     "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 16"
-#define YARN                                                                  \
-    "\"rope_type\": \"yarn\", \"factor\": 4, "                                \
-    "\"original_max_position_embeddings\": 16"
+#define YARN_BY(factor)                                                       \
+    "\"rope_type\": \"yarn\", \"factor\": " factor                            \
+    ", \"original_max_position_embeddings\": 16"
+#define YARN YARN_BY("4")
 
 START_TEST(what_llama_cpp_takes_for_granted_is_told)
 {
@@ -520,6 +521,7 @@ START_TEST(what_llama_cpp_takes_for_granted_is_told)
         {"qwen3", YARN, NULL},
         {"qwen3", YARN ", \"beta_fast\": 16", "takes 32 and 1 for where"},
         {"qwen3", YARN ", \"beta_slow\": 2", "takes 32 and 1 for where"},
+        {"qwen3", YARN_BY("1") ", \"beta_slow\": 2", NULL},
     };
     const struct lmq_export_options all = {.to = "gguf", .replaces = 1};
 
