@@ -69,8 +69,7 @@ lmq_input_ranges(struct lmq_input *input,
         if (status == LMQ_OK)
             status = lmq_read_ranges_join(read, err);
     }
-    *ranges = read->ranges + read->n_told;
-    *n = read->n_ranges - read->n_told;
+    *ranges = lmq_read_ranges_untold(read, n);
     read->n_told = read->n_ranges;
     return status;
 }

@@ -108,12 +108,18 @@ compare_spans(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
+struct lmq_digest_range *
+lmq_read_ranges_untold(const struct lmq_read_ranges *read, size_t *n)
+{
+    *n = read->n_ranges - read->n_told;
+    return *n == 0 ? NULL : read->ranges + read->n_told;
+}
+
 enum lmq_status
 lmq_read_ranges_join(struct lmq_read_ranges *read, struct lmq_error *err)
 {
-    size_t count = read->n_ranges - read->n_told, kept = 0;
-    struct lmq_digest_range *ranges =
-        count == 0 ? NULL : read->ranges + read->n_told;
+    size_t count, kept = 0;
+    struct lmq_digest_range *ranges = lmq_read_ranges_untold(read, &count);
     enum lmq_status status = LMQ_OK;
 
     if (count > 0)

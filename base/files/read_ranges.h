@@ -41,8 +41,12 @@ enum lmq_status lmq_read_ranges_add_span(struct lmq_read_ranges *read,
 
 /* From here on nobody may read meanwhile. */
 
-/* Those behind n_told, in order and side by side joined; what reaches into
- * another becomes a span. Spans in order, too. */
+/* Those behind n_told; NULL if there are none. */
+struct lmq_digest_range *
+lmq_read_ranges_untold(const struct lmq_read_ranges *read, size_t *n);
+
+/* These in order and side by side joined; what reaches into another becomes a
+ * span. Spans in order, too. */
 enum lmq_status lmq_read_ranges_join(struct lmq_read_ranges *read,
                                      struct lmq_error *err);
 

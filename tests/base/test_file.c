@@ -207,6 +207,8 @@ START_TEST(all_that_was_read_is_told)
         bytes[i] = (unsigned char)(i * 2654435761u >> 13);
     write_file(path, bytes, SIZE);
     struct lmq_input *input = open_input(path);
+    ck_assert_int_eq(lmq_input_ranges(input, &ranges, &n, &err), LMQ_OK);
+    ck_assert_uint_eq(n, 0); /* nothing yet */
     lmq_input_keep_digests(input);
     for (int round = 0; round < 20; round++) {
         memset(was_read, 0, SIZE);
