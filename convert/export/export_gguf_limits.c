@@ -35,6 +35,11 @@ static const char *const has_long_factors[] = {
     "minicpm3", "mistral3", "phi3", NULL,
 };
 
+/* One layer at least must recur. */
+static const char *const is_hybrid[] = {
+    "lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next", NULL,
+};
+
 /* Layers of the one that has windows. */
 #define EXAONE_WINDOWED 64
 /* It takes its models with so many layers for those with norms of queries. */
@@ -106,7 +111,7 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants state "
                       "spaces twice as wide as the model, %u, not %zu",
                       name, 2 * h->dim, lmq_delta_value_width(h));
-    if (strcmp(name, "lfm2") == 0 && count_attention(h) == h->n_layers)
+    if (is_one_of(name, is_hybrid) && count_attention(h) == h->n_layers)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants a "
                       "convolution in one layer at least",

@@ -469,29 +469,39 @@ find_remark(const struct lmq_report *report)
 }
 
 static void
-write_scaled(const char *name, const char *scaling, const char *folder)
+edit_config(const char *folder, const char *from, const char *to)
 {
-    static const char none[] = "\"rope_scaling\": null";
-    struct family_model *model = family_make(family_find(name), 1, 0, 1);
     char path[4096];
     size_t n;
 
-    family_write(model, folder);
-    family_free(model);
-    if (scaling == NULL)
-        return;
     snprintf(path, sizeof(path), "%s/config.json", folder);
     char *text = (char *)read_file(path, &n);
     text = realloc(text, n + 1);
     ck_assert_ptr_nonnull(text);
     text[n] = '\0';
-    char *at = strstr(text, none);
     FILE *file = fopen(path, "wb");
-    ck_assert(at != NULL && file != NULL);
-    fprintf(file, "%.*s\"rope_scaling\": {%s}%s", (int)(at - text), text,
-            scaling, at + strlen(none));
+    ck_assert_ptr_nonnull(file);
+    const char *rest = text;
+    for (const char *at; (at = strstr(rest, from)) != NULL;
+         rest = at + strlen(from))
+        fprintf(file, "%.*s%s", (int)(at - rest), rest, to);
+    fputs(rest, file);
     ck_assert_int_eq(fclose(file), 0);
     free(text);
+}
+
+static void
+write_scaled(const char *name, const char *scaling, const char *folder)
+{
+    struct family_model *model = family_make(family_find(name), 1, 0, 1);
+    char words[512];
+
+    family_write(model, folder);
+    family_free(model);
+    snprintf(words, sizeof(words), "\"rope_scaling\": {%s}",
+             scaling == NULL ? "" : scaling);
+    if (scaling != NULL)
+        edit_config(folder, "\"rope_scaling\": null", words);
 }
 
 #define LLAMA3                                                                \
@@ -541,6 +551,34 @@ START_TEST(what_llama_cpp_takes_for_granted_is_told)
 }
 END_TEST
 
+/* What recurs is what llama.cpp looks for in a hybrid. */
+START_TEST(hybrids_of_attention_alone_are_told)
+{
+    static const char *const names[] = {"lfm2", "lfm2-experts", "qwen35",
+                                        "qwen35moe", "qwen3next-sparse"};
+    const struct lmq_export_options all = {.to = "gguf", .replaces = 1};
+    const char *folder = in_folder("source");
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct family family = *family_find(names[i]);
+        family.shape.delta = "0";
+        struct family_model *model = family_make(&family, 1, 0, 1);
+        family_write(model, folder);
+        family_free(model);
+        edit_config(folder, "\"conv\"", "\"full_attention\"");
+        edit_config(folder, "linear_attention", "full_attention");
+        edit_config(folder, "attn_idxs\": [2]", "attn_idxs\": [0, 1, 2, 3]");
+        struct lmq_report *report =
+            export_to(folder, in_folder("a.gguf"), &all);
+        const char *remark = find_remark(report);
+        ck_assert_msg(remark != NULL &&
+                          strstr(remark, "wants a convolution") != NULL,
+                      "%s: %s", names[i], remark == NULL ? "nothing" : remark);
+        lmq_report_free(report);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -558,6 +596,7 @@ main(void)
         a_container_becomes_another_with_a_warning,
         biases_of_a_gguf_are_float32,
         what_llama_cpp_takes_for_granted_is_told,
+        hybrids_of_attention_alone_are_told,
     };
 
     return RUN_SUITE("export", tests);
