@@ -8,9 +8,18 @@
  *
  * GPTQModel's weight_scale_inv is what it was multiplied with, and config.json
  * says so: weight_scale_semantics is inverse.
+ *
+ * transformers has the experts of a layer in two tensors, takes them apart when
+ * it saves them, and leaves their scales as they are:
+ *
+ *     experts.E.gate_proj.weight, up_proj.weight, down_proj.weight
+ *     experts.gate_up_proj_scale_inv  (experts, rows of blocks, columns); the
+ *                                     gate's rows first
+ *     experts.down_proj_scale_inv     the same
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,9 +48,84 @@ is_supported(struct lmq_packer *packer, bool *is_inverse)
     return packer->refused[0] == '\0';
 }
 
+/* ---- Experts ---- */
+
+static const struct shared {
+    const char *ending, *scales;
+    unsigned place, n; /* which of so many matrices */
+} shared[] = {
+    {".gate_proj.weight", "gate_up_proj_scale_inv", 0, 2},
+    {".up_proj.weight", "gate_up_proj_scale_inv", 1, 2},
+    {".down_proj.weight", "down_proj_scale_inv", 0, 1},
+    {".w1.weight", "gate_up_proj_scale_inv", 0, 2},
+    {".w3.weight", "gate_up_proj_scale_inv", 1, 2},
+    {".w2.weight", "down_proj_scale_inv", 0, 1},
+};
+
+/* The scales of all experts; NULL if there are none. */
+static struct lmq_tensor *
+find_shared(const struct lmq_packer *packer, const struct lmq_tensor *tensor,
+            const struct shared **kind, uint64_t *expert)
+{
+    const char *name = tensor->stored_name;
+
+    for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+        if (!lmq_ends_with(name, shared[i].ending))
+            continue;
+        size_t at = strlen(name) - strlen(shared[i].ending);
+        while (at > 0 && isdigit((unsigned char)name[at - 1]))
+            at--;
+        *kind = &shared[i];
+        *expert = strtoull(name + at, NULL, 10);
+        return lmq_name_list_find(packer->checkpoint, &packer->list, name, at,
+                                  shared[i].scales);
+    }
+    return NULL;
+}
+
+/* Those of one matrix are some of them, one after the other. */
+static enum lmq_status
+set_shared(const struct lmq_packer *packer, struct lmq_affine *affine,
+           const struct lmq_tensor *tensor, const struct lmq_tensor *scale,
+           const struct shared *kind, uint64_t expert, struct lmq_error *err)
+{
+    struct lmq_tensor own = *scale;
+
+    if (scale->view.pitch != 0 || scale->encoding != NULL)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, scale->offset,
+                        "'%s' is stored transposed or in several files",
+                        scale->stored_name);
+    if (tensor->n_dims != 2 || scale->n_dims != 3 ||
+        expert >= scale->dims[0] ||
+        !lmq_tensor_set_dims(&own, scale->dims + 1, 2))
+        return lmq_fail(err, LMQ_ERR_FORMAT, scale->offset,
+                        "'%s' has no scales for '%s'", scale->stored_name,
+                        tensor->stored_name);
+    const uint64_t dims[] = {tensor->dims[0] * kind->n, tensor->dims[1]};
+    enum lmq_status status = lmq_scale_shape_set(
+        packer, affine, tensor->stored_name, dims, 2, &own, err);
+    if (status != LMQ_OK)
+        return status;
+    /* One row of blocks is for all matrices. */
+    uint64_t n = own.dims[0], first = 0;
+    if (n > 1 && tensor->dims[0] % affine->block_rows != 0 && kind->n > 1)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, scale->offset,
+                        "a block of '%s' is for two matrices",
+                        scale->stored_name);
+    if (n > 1)
+        first = kind->place * tensor->dims[0] / affine->block_rows;
+    affine->scales.offset += (expert * n + first) * own.dims[1] *
+                             lmq_dtype_size(own.dtype);
+    return LMQ_OK;
+}
+
+/* ---- One tensor ---- */
+
+/* `kind`: whose scales are those of all experts; else NULL. */
 static enum lmq_status
 attach(struct lmq_packer *packer, struct lmq_tensor *tensor,
-       struct lmq_tensor *scale, bool is_inverse, struct lmq_error *err)
+       struct lmq_tensor *scale, bool is_inverse, const struct shared *kind,
+       uint64_t expert, struct lmq_error *err)
 {
     char text[64];
     bool is_power = scale->dtype == LMQ_DTYPE_U8 ||
@@ -57,19 +141,22 @@ attach(struct lmq_packer *packer, struct lmq_tensor *tensor,
         return lmq_fail_nomem(err);
     affine->codes = lmq_packer_grid(tensor);
     affine->is_inverse = is_inverse;
-    status = lmq_scale_shape_set(packer, affine, tensor->stored_name,
-                                 tensor->dims, tensor->n_dims, scale, err);
+    status = kind != NULL ? set_shared(packer, affine, tensor, scale, kind,
+                                       expert, err)
+                          : lmq_scale_shape_set(
+                                packer, affine, tensor->stored_name,
+                                tensor->dims, tensor->n_dims, scale, err);
     if (status != LMQ_OK) {
         free(affine);
         return status;
     }
     lmq_packer_found(packer, "tensors of FP8 with %s",
                      lmq_scale_shape_text(affine, text, sizeof(text)));
+    if (kind != NULL)
+        packer->fates[scale - packer->checkpoint->tensors].is_part = true;
     return lmq_affine_join(packer, tensor, "", "", affine, tensor->dims,
-                           tensor->n_dims, &scale, 1, err);
+                           tensor->n_dims, &scale, kind == NULL, err);
 }
-
-/* ---- One tensor ---- */
 
 static enum lmq_status
 fail_missing(const struct lmq_tensor *tensor, struct lmq_error *err)
@@ -81,7 +168,7 @@ fail_missing(const struct lmq_tensor *tensor, struct lmq_error *err)
              "'%s_scale_inv' is missing",
              name, name, name);
     lmq_hint(err, "the download may be incomplete; or the scales have other "
-                  "names, as those of fused experts, which are not read");
+                  "names, which are not read");
     return LMQ_ERR_FORMAT;
 }
 
@@ -95,6 +182,8 @@ lmq_fp8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
         lmq_packer_sibling(packer, tensor, "", "_scale");
     struct lmq_tensor *inverse =
         lmq_packer_sibling(packer, tensor, "", "_scale_inv");
+    const struct shared *kind = NULL;
+    uint64_t expert = 0;
     bool is_inverse;
 
     if (scale != NULL && inverse != NULL)
@@ -102,10 +191,14 @@ lmq_fp8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
                         "'%s' has two scales, '%s' and '%s'",
                         tensor->stored_name, scale->stored_name,
                         inverse->stored_name);
-    if (scale != NULL || inverse != NULL)
+    if (scale == NULL)
+        scale = inverse;
+    if (scale == NULL)
+        scale = find_shared(packer, tensor, &kind, &expert);
+    if (scale != NULL)
         return is_supported(packer, &is_inverse)
-                   ? attach(packer, tensor, scale != NULL ? scale : inverse,
-                            is_inverse, err)
+                   ? attach(packer, tensor, scale, is_inverse, kind, expert,
+                            err)
                    : LMQ_OK;
     if (packer->method == NULL)
         lmq_packer_found(packer,
