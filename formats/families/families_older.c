@@ -36,12 +36,6 @@ static const struct lmq_hf_key gptj_keys[] = {
     END,
 };
 
-static const struct lmq_hf_only gptj_only[] = {
-    {"rope_scaling", NULL, (double)NAN},
-    {"rope_parameters", NULL, (double)NAN},
-    END_ONLY,
-};
-
 static const struct lmq_hf_key gptneo_keys[] = {
     KEY("hidden_size", dim, 0),
     KEY("num_layers", n_layers, 0),
@@ -142,10 +136,10 @@ const struct lmq_family lmq_older_families[] = {
      .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
      .hf = {.classes = {{"GPTJForCausalLM", "gptj", NULL, false}},
             .source = {.has_rotary_pairs = true},
-            GPT_EPS(1e-5), .context = 2048, .theta = 10000, .theta_key = "",
+            GPT_EPS(1e-5), .context = 2048, .theta = 10000,
             .activation_key = "activation_function",
-            .keys = {gpt2_keys, gptj_keys}, .only = gptj_only,
-            .begin = lmq_hf_begin_gptj}},
+            .keys = {gpt2_keys, gptj_keys}, .begin = lmq_hf_begin_gptj,
+            .finish = lmq_hf_finish_gptj}},
     {.name = "gptneo", .norm = LMQ_NORM_LAYER,
      .positions = LMQ_POSITIONS_LEARNED,
      .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,

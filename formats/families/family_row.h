@@ -81,8 +81,7 @@ struct lmq_hf_form {
     uint32_t n_kv_heads;     /* 0: as many as heads */
     uint32_t head_dim;       /* 0: width / heads */
     double theta;
-    const char *theta_key;   /* what the class reads in place of rope_theta;
-                                "": nothing */
+    const char *theta_key;   /* what the class reads in place of rope_theta */
     double partial;          /* of a head, that turns; 0: all, always */
     const char *partial_key; /* in place of partial_rotary_factor */
     bool has_sections;       /* rotary ones, for images */

@@ -38,6 +38,18 @@ lmq_hf_begin_gptj(struct lmq_hf_config *config)
         lmq_hparams_refuse(h, "'rotary_dim' null");
 }
 
+/* Its class knows no base and no scaling; GPTQModel writes "rope_parameters" of
+ * the usual ones, as into all that it saves. */
+void
+lmq_hf_finish_gptj(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    h->rope_theta = config->family->hf.theta;
+    if (h->rope_scaling != LMQ_ROPE_PLAIN)
+        lmq_hparams_refuse(h, "rotary scaling in a model of this kind");
+}
+
 /* Scores are not scaled. */
 void
 lmq_hf_begin_gptneo(struct lmq_hf_config *config)

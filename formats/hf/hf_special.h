@@ -26,6 +26,7 @@ void lmq_hf_begin_stablelm(struct lmq_hf_config *config);
 void lmq_hf_begin_falcon(struct lmq_hf_config *config);
 void lmq_hf_finish_olmoe(struct lmq_hf_config *config);
 void lmq_hf_begin_gptj(struct lmq_hf_config *config);
+void lmq_hf_finish_gptj(struct lmq_hf_config *config);
 void lmq_hf_begin_gptneo(struct lmq_hf_config *config);
 void lmq_hf_windows_gptneo(struct lmq_hf_config *config);
 void lmq_hf_begin_mpt(struct lmq_hf_config *config);

@@ -55,10 +55,14 @@ START_TEST(gpt_j_6b)
                        "'rotary_dim' null");
     m = read_small("GPTJForCausalLM", "'rotary_dim':8,'rope_theta':1000");
     assert_near(m->h.rope_theta, 10000);
+    m = read_small("GPTJForCausalLM",
+                   "'rotary_dim':8,'rope_parameters':{"
+                   "'rope_theta':1000.0,'rope_type':'default'}");
+    assert_near(m->h.rope_theta, 10000);
     assert_unsupported("GPTJForCausalLM",
                        "'rotary_dim':8,'rope_scaling':{'type':'linear',"
                        "'factor':2}",
-                       "'rope_scaling'");
+                       "rotary scaling in a model of this kind");
 }
 END_TEST
 
