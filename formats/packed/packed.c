@@ -43,6 +43,17 @@ refuse_sparse(struct lmq_packer *packer, struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
+/* By what an input of the matrix is multiplied with. */
+static enum lmq_status
+refuse_scaled(struct lmq_packer *packer, struct lmq_tensor *tensor,
+              struct lmq_error *err)
+{
+    (void)tensor;
+    (void)err;
+    lmq_packer_refuse(packer, "behind scaled activations");
+    return LMQ_OK;
+}
+
 /* The first that has a tensor's ending and a function that takes it joins it
  * with its parts; of those that cannot, the first gives the name. */
 static const struct scheme {
@@ -73,7 +84,7 @@ static const struct scheme {
     {"compressed-tensors", "compressed-tensors", "", lmq_int8_join, true,
      NULL},
     {NULL, "compressed-tensors", ".bitmask", refuse_sparse, true, NULL},
-    {"modelopt", "ModelOpt", ".pre_quant_scale", NULL, true, NULL},
+    {"modelopt", "ModelOpt", ".pre_quant_scale", refuse_scaled, true, NULL},
     {"modelopt", "ModelOpt", "", lmq_int8_join, true, NULL},
     {"quark", "Quark", NULL, NULL, true, NULL},
     {NULL, "AutoRound", ".hadamard_matrix", refuse_rotation, true, NULL},

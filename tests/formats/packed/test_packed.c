@@ -494,7 +494,7 @@ static const struct {
      "{" TENSOR("m.weight", "I8", "2,2", "0", "4") "," TENSOR(
          "m.weight_scale", "BF16", "2", "4", "8") "}",
      CONFIG("\"quant_method\": \"quark\"")},
-    {"ModelOpt",
+    {"ModelOpt (behind scaled activations)",
      "{" TENSOR("m.weight", "I8", "1,2", "0", "2") "," TENSOR(
          "m.weight_scale", "F32", "1", "2", "6") "," TENSOR(
          "m.pre_quant_scale", "BF16", "1", "6", "8") "}",
