@@ -4,7 +4,8 @@
  * NAME.weight_scale or NAME.weight_scale_inv (the inverse of what it was
  * divided by): floats, or the exponents of powers of two (MXFP8). The value of
  * an element is the product either way, in float32; what transformers and
- * others compute with is that product, rounded to the type of the model.
+ * others compute with is that product, rounded to the type of the model. Of
+ * some families it calls the scale NAME.scale.
  *
  * GPTQModel's weight_scale_inv is what it was multiplied with, and config.json
  * says so: weight_scale_semantics is inverse.
@@ -193,6 +194,10 @@ lmq_fp8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
                         inverse->stored_name);
     if (scale == NULL)
         scale = inverse;
+    if (scale == NULL && packer->method != NULL &&
+        strcmp(packer->method, "fp8") == 0 &&
+        lmq_ends_with(tensor->stored_name, ".weight"))
+        scale = lmq_packer_sibling(packer, tensor, ".weight", ".scale");
     if (scale == NULL)
         scale = find_shared(packer, tensor, &kind, &expert);
     if (scale != NULL)
