@@ -20,6 +20,7 @@ static const struct {
     {"context", "--ctx"},
     {"damping", "--damping"},
     {"emulations", "--emulate"},
+    {"encoding", "--encoding"},
     {"forces_tokenizer", "--force-tokenizer"},
     {"attribution", "--attribute"},
     {"group_size", "--group-size"},

@@ -159,6 +159,8 @@ if [ $status -eq 143 ]; then
     # Not with other options, nor by another name for the same.
     expect 2 "$lmquant" convert -q -g 32 --resume big big.lmq
     says "big.lmq.journal: is of another conversion: --group-size is 64 there"
+    expect 2 "$lmquant" convert -q -e q6 --resume big big.lmq
+    says '--encoding is "q8" there, "q6" here'
     expect 2 "$lmquant" convert -q --resume model big.lmq
     says "is of another conversion"
     says "that end in '.part'"
