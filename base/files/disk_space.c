@@ -27,7 +27,8 @@ lmq_space_check(const char *folder, uint64_t size, struct lmq_error *err)
 {
     struct statvfs space;
 
-    if (statvfs(folder, &space) != 0)
+    /* Some have 0 blocks of all kinds, as ramfs, and room all the same. */
+    if (statvfs(folder, &space) != 0 || space.f_blocks == 0)
         return LMQ_OK; /* then nobody knows */
     uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
     if (available >= size)

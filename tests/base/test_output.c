@@ -276,6 +276,15 @@ START_TEST(an_output_that_cannot_be_is_refused_at_once)
 }
 END_TEST
 
+/* As /proc, which has 0 blocks and of them 0 free. */
+START_TEST(room_that_is_not_told_is_not_missed)
+{
+    struct lmq_error err;
+
+    ck_assert_int_eq(lmq_output_check_space("/proc/x", 1, &err), LMQ_OK);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -292,6 +301,7 @@ main(void)
         a_set_of_outputs_is_there_whole,
         or_all_is_as_it_was_before,
         an_output_that_cannot_be_is_refused_at_once,
+        room_that_is_not_told_is_not_missed,
     };
 
     return RUN_SUITE("output", tests);
