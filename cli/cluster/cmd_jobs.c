@@ -396,18 +396,19 @@ print_choice(const struct jobs *jobs)
 
 static const struct task {
     const struct command *command;
-    const char *folder; /* of the parts, unless it is said */
+    const char *operands; /* of jobs */
+    const char *folder;   /* of the parts, unless it is said */
     void (*print_costs)(const struct jobs *jobs, double bytes,
                         double parameters);
     void (*print_part)(const struct jobs *jobs);
     void (*print_last)(const struct jobs *jobs);
 } tasks[] = {
-    {&command_convert, NULL, print_conversion_costs, print_conversion_part,
-     print_seal},
-    {&command_validate, "lmquant-parts", print_validation_costs,
-     print_validation_part, print_merge},
-    {&command_plan, "lmquant-plan-parts", print_planning_costs,
-     print_plan_part, print_choice},
+    {&command_convert, "convert CHECKPOINT OUTPUT.lmq", NULL,
+     print_conversion_costs, print_conversion_part, print_seal},
+    {&command_validate, "validate CHECKPOINT MODEL [TEXT...]", "lmquant-parts",
+     print_validation_costs, print_validation_part, print_merge},
+    {&command_plan, "plan CHECKPOINT", "lmquant-plan-parts",
+     print_planning_costs, print_plan_part, print_choice},
 };
 
 #define N_TASKS (sizeof(tasks) / sizeof(tasks[0]))
@@ -651,7 +652,7 @@ take_jobs(int argc, char **argv, struct command *jobs)
         if (task == NULL)
             continue;
         *jobs = command_jobs;
-        jobs->operands = task->command->operands;
+        jobs->operands = task->operands;
         jobs->least = task->command->least + 1;
         jobs->most = task->command->most;
         if (jobs->most < MAX_OPERANDS)

@@ -249,7 +249,7 @@ refused 1 "there.html: exists already" --nodes 2 $plan --report=there.html \
     "$fable"
 script p.sh --nodes 2 $plan -f -o there.yaml "$fable"
 judge="validate $fable there.yaml"
-refused 2 "expected: CHECKPOINT MODEL" --nodes 2 validate "$fable"
+refused 2 "expected: validate CHECKPOINT MODEL" --nodes 2 validate "$fable"
 refused 2 "o.json: the name says JSON" --nodes 2 $judge --report=o.json
 refused 2 "--markdown goes without" --nodes 2 $judge --markdown --json
 refused 2 "in place of --text" --nodes 2 $judge --tokens x --text x
@@ -270,4 +270,8 @@ expect 0 "$lmquant" convert -q --part 2/3 "$fable" x/x.lmq
 unset OMPI_COMM_WORLD_SIZE
 expect 0 "$lmquant" jobs convert --help
 grep -q -- '--group-size' stdout || fail "no options of convert"
+grep -q 'jobs \[options\] convert CHECKPOINT OUTPUT' stdout ||
+    fail "what jobs convert --help shows first is refused"
+expect 2 "$lmquant" jobs --nodes 2 convert
+says "expected: convert CHECKPOINT OUTPUT.lmq"
 finish
