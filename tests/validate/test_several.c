@@ -326,6 +326,11 @@ START_TEST(the_page_has_all_of_them)
     ck_assert_ptr_nonnull(strstr(page, "Mean KL divergence against bytes"));
     ck_assert_ptr_nonnull(strstr(page, "all 3 pairs"));
     ck_assert_ptr_null(strstr(page, "nan"));
+    /* Nothing is cut off or left out on paper. */
+    const char *paper = strstr(page, "@media print{");
+    ck_assert_ptr_nonnull(paper);
+    ck_assert_ptr_nonnull(strstr(paper, ".wide{overflow:visible}"));
+    ck_assert_ptr_null(strstr(paper, "details{display:none}"));
     size_t n = 0;
     for (const char *p = page; (p = strstr(p, "<details class=model>"));
          p++)

@@ -88,8 +88,11 @@ static const char style[] =
     "white-space:normal}table.worst td.place{grid-column:1/3}"
     "table.worst td[data-is]::before{content:attr(data-is) ': ';"
     "color:var(--soft);font-family:system-ui,sans-serif}}"
-    "@media print{body{padding:0;max-width:none}details{display:none}"
-    "figure,tr,.card{break-inside:avoid}}";
+    /* Paper: what is open, and all columns; nobody scrolls there. */
+    "@media print{body{padding:0;max-width:none}"
+    "details:not([open]):not(.model){display:none}"
+    ".wide{overflow:visible}.wide table{font-size:.7rem}"
+    "h2{break-after:avoid}figure,tr,.card{break-inside:avoid}}";
 
 void
 lmq_page_begin(struct lmq_buffer *page, const char *title)
