@@ -130,7 +130,7 @@ print_rule(const struct lmq_report *rule, const char *title)
 {
     static const char *const where[] = {"layers", "experts"};
     static const char *const what[] = {"encoding", "group", "scales",
-                                       "method"};
+                                       "method", "rotate"};
     const struct lmq_report *patterns = lmq_report_at(rule, "match");
     const char *joint = ":";
 
@@ -144,7 +144,7 @@ print_rule(const struct lmq_report *rule, const char *title)
     for (size_t i = 0; i < 2; i++)
         if (lmq_report_string(rule, where[i])[0] != '\0')
             printf(" (%s %s)", where[i], lmq_report_string(rule, where[i]));
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
         double number = lmq_report_number(rule, what[i]);
         const char *text = lmq_report_string(rule, what[i]);
         if (number == number)
@@ -228,11 +228,14 @@ print_container(const struct lmq_report *report)
     printf("container: version %s\n", version);
     /* Another writer need not say any of that. */
     if (lmq_report_at(report, "quantization.group_size") != NULL)
-        printf("  %-16s groups of %.0f, %s scales, %s, %s\n", "quantization",
+        printf("  %-16s groups of %.0f, %s scales, %s, %s%s\n", "quantization",
                lmq_report_number(report, "quantization.group_size"),
                lmq_report_string(report, "quantization.scales"),
                lmq_report_string(report, "quantization.method"),
-               lmq_report_string(report, "quantization.layout"));
+               lmq_report_string(report, "quantization.layout"),
+               lmq_report_number(report, "quantization.rotate") == 1
+                   ? ", rotated"
+                   : "");
     print_calibration(lmq_report_at(report, "quantization.calibration"));
     print_recipe(lmq_report_at(report, "recipe"));
     if (rule[0] != '\0')

@@ -14,6 +14,11 @@ expect 0 "$lmquant" convert -q --rotate --digests "$fable" r.lmq
 expect 0 "$lmquant" verify -q r.lmq
 "$lmquant" inspect --json r.lmq --tensors > inspected
 grep -q '"rotated": true' inspected || fail "inspect does not say it"
+expect 0 "$lmquant" inspect r.lmq
+grep -q ' quantization .* tiles, rotated$' stdout || fail "not in words"
+expect 0 "$lmquant" convert -q --set 'ffn_up=q8,rotate=yes' "$fable" rule.lmq
+expect 0 "$lmquant" inspect rule.lmq
+grep -q 'ffn_up: q8, rotate yes$' stdout || fail "inspect hides what a rule says"
 [ "$(wc -c < plain.lmq)" -lt "$(wc -c < r.lmq)" ] || fail "no digests"
 
 # kld FILE ACTIVATIONS
