@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,26 +122,26 @@ print_about(const struct lmq_report *report)
 /* ---- The container ---- */
 
 /* "ffn_down, attn_q (layers 0-3): q8, group 32": so many rules, and so many
- * patterns of each; --json has all. */
+ * patterns of each; --verbose has all. */
 #define RULES_MOST 16
 #define PATTERNS_MOST 4
 
 static void
-print_rule(const struct lmq_report *rule, const char *title)
+print_rule(const struct lmq_report *rule, const char *title, bool is_whole)
 {
     static const char *const where[] = {"layers", "experts"};
     static const char *const what[] = {"encoding", "group", "scales",
                                        "method", "rotate"};
     const struct lmq_report *patterns = lmq_report_at(rule, "match");
+    size_t most = is_whole ? SIZE_MAX : PATTERNS_MOST;
     const char *joint = ":";
 
     printf("  %-16s", title);
-    for (size_t i = 0; i < lmq_report_length(patterns) && i < PATTERNS_MOST;
-         i++)
+    for (size_t i = 0; i < lmq_report_length(patterns) && i < most; i++)
         printf("%s %s", i == 0 ? "" : ",",
                lmq_report_string(lmq_report_item(patterns, i), ""));
-    if (lmq_report_length(patterns) > PATTERNS_MOST)
-        printf(", and %zu more", lmq_report_length(patterns) - PATTERNS_MOST);
+    if (lmq_report_length(patterns) > most)
+        printf(", and %zu more", lmq_report_length(patterns) - most);
     for (size_t i = 0; i < 2; i++)
         if (lmq_report_string(rule, where[i])[0] != '\0')
             printf(" (%s %s)", where[i], lmq_report_string(rule, where[i]));
@@ -160,23 +161,24 @@ print_rule(const struct lmq_report *rule, const char *title)
 }
 
 static void
-print_recipe(const struct lmq_report *recipe)
+print_recipe(const struct lmq_report *recipe, bool is_whole)
 {
     const struct lmq_report *rules = lmq_report_at(recipe, "rules");
     const char *basis = lmq_report_string(recipe, "default.encoding");
+    size_t most = is_whole ? SIZE_MAX : RULES_MOST;
     const char *title = "recipe";
 
     if (basis[0] != '\0') {
         printf("  %-16s %s where no rule says otherwise\n", title, basis);
         title = "";
     }
-    for (size_t i = 0; i < lmq_report_length(rules) && i < RULES_MOST; i++) {
-        print_rule(lmq_report_item(rules, i), title);
+    for (size_t i = 0; i < lmq_report_length(rules) && i < most; i++) {
+        print_rule(lmq_report_item(rules, i), title, is_whole);
         title = "";
     }
-    if (lmq_report_length(rules) > RULES_MOST)
+    if (lmq_report_length(rules) > most)
         printf("  %-16s and %zu rules more\n", "",
-               lmq_report_length(rules) - RULES_MOST);
+               lmq_report_length(rules) - most);
 }
 
 #define TEXTS_MOST 16
@@ -184,7 +186,7 @@ print_recipe(const struct lmq_report *recipe)
 /* The texts, or that there were none but its own; as far as this is what a
  * writer would write: nobody has checked it. */
 static void
-print_calibration(const struct lmq_report *calibration)
+print_calibration(const struct lmq_report *calibration, bool is_whole)
 {
     const struct lmq_report *texts = lmq_report_at(calibration, "texts");
     double tokens = lmq_report_number(calibration, "tokens");
@@ -192,6 +194,7 @@ print_calibration(const struct lmq_report *calibration)
     size_t n = lmq_report_kind(calibration, "texts") == LMQ_KIND_ARRAY
                    ? lmq_report_length(texts)
                    : 0;
+    size_t most = is_whole ? SIZE_MAX : TEXTS_MOST;
     char text[TEXT_SIZE];
 
     if (!(tokens >= 0 && tokens < 1e15))
@@ -200,9 +203,9 @@ print_calibration(const struct lmq_report *calibration)
     if (own[0] != '\0')
         printf(" that it wrote itself (CRC-32 %.8s)", own);
     putchar('\n');
-    if (n > TEXTS_MOST)
+    if (n > most)
         printf("  %-16s of %zu texts, among them\n", "", n);
-    for (size_t i = 0; i < n && i < TEXTS_MOST; i++) {
+    for (size_t i = 0; i < n && i < most; i++) {
         const struct lmq_report *one = lmq_report_item(texts, i);
         if (!(lmq_report_number(one, "size") >= 0))
             continue;
@@ -214,7 +217,7 @@ print_calibration(const struct lmq_report *calibration)
 }
 
 static void
-print_container(const struct lmq_report *report)
+print_container(const struct lmq_report *report, bool is_whole)
 {
     const struct lmq_report *sources =
         lmq_report_at(report, "provenance.sources");
@@ -236,8 +239,9 @@ print_container(const struct lmq_report *report)
                lmq_report_number(report, "quantization.rotate") == 1
                    ? ", rotated"
                    : "");
-    print_calibration(lmq_report_at(report, "quantization.calibration"));
-    print_recipe(lmq_report_at(report, "recipe"));
+    print_calibration(lmq_report_at(report, "quantization.calibration"),
+                      is_whole);
+    print_recipe(lmq_report_at(report, "recipe"), is_whole);
     if (rule[0] != '\0')
         printf("  %-16s found by %s\n", "tied head", rule);
     if (tool[0] != '\0')
@@ -335,7 +339,7 @@ print_stats(const struct lmq_report *tensor)
 
 static void
 print_summary(const struct lmq_report *report,
-              const struct lmq_tokenizer *tokenizer)
+              const struct lmq_tokenizer *tokenizer, bool is_whole)
 {
     const struct lmq_report *tensors = lmq_report_at(report, "tensors");
     const struct lmq_report *files = lmq_report_at(report, "tokenizer_files");
@@ -369,7 +373,7 @@ print_summary(const struct lmq_report *report,
                lmq_tokenizer_kind(tokenizer), lmq_tokenizer_size(tokenizer));
     print_about(report);
     print_model(report);
-    print_container(report);
+    print_container(report, is_whole);
     if (tensors != NULL)
         print_tensors(tensors);
     if (lmq_report_length(tensors) == 1)
@@ -417,7 +421,8 @@ run(const struct arguments *arguments)
             print_note(arguments, "the tokenizer is not understood: %s",
                        err.message);
         if (code == EXIT_DONE && !has_option(arguments, "quiet"))
-            print_summary(report, tokenizer);
+            print_summary(report, tokenizer,
+                          has_option(arguments, "verbose"));
     }
     lmq_tokenizer_close(tokenizer);
     lmq_report_free(report);

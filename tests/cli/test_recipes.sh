@@ -144,4 +144,18 @@ grep -q '^  *attn_q: q8, group 32$' stdout || fail "inspect: the second rule"
 expect 0 "$lmquant" convert -qf "$fable" a.lmq
 expect 0 "$lmquant" inspect a.lmq
 grep -q '^  recipe' stdout && fail "inspect: a recipe without rules"
+
+# Sixteen rules, or all.
+rules=
+for role in attn_q attn_k attn_v ffn_up ffn_down; do
+    for layer in 0 1 2 3; do
+        rules="$rules --set blk.$layer.$role=q6"
+    done
+done
+expect 0 "$lmquant" convert -qf $rules "$fable" a.lmq
+expect 0 "$lmquant" inspect a.lmq
+[ "$(grep -c ': q6$' stdout)" = 16 ] || fail "inspect: not 16 rules"
+grep -q '^  *and 4 rules more$' stdout || fail "inspect: the rest"
+expect 0 "$lmquant" inspect -v a.lmq
+[ "$(grep -c ': q6$' stdout)" = 20 ] || fail "inspect -v: not all rules"
 finish
