@@ -130,7 +130,8 @@ static enum lmq_status
 read_only_section(struct lmq_input *input,
                   const struct lmq_container *container,
                   enum lmq_section_type type, const char *what, bool may_lack,
-                  unsigned char **bytes, size_t *size, struct lmq_error *err)
+                  unsigned char **bytes, size_t *size, uint64_t *offset,
+                  struct lmq_error *err)
 {
     const struct lmq_section *found = NULL;
 
@@ -147,6 +148,7 @@ read_only_section(struct lmq_input *input,
         return LMQ_OK;
     if (found == NULL)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no %s section", what);
+    *offset = found->stored.offset;
     return lmq_section_read(input, found, bytes, size, err);
 }
 
@@ -253,21 +255,15 @@ static enum lmq_status
 take_directory(struct lmq_container *container, const unsigned char *bytes,
                size_t size, struct lmq_error *err)
 {
-    enum lmq_status status =
-        lmq_directory_load(bytes, size, &container->superblock,
-                           &container->records, &container->n_records, err);
-
-    return status == LMQ_OK ? check_tiling(container, err) : status;
+    return lmq_directory_load(bytes, size, &container->superblock,
+                              &container->records, &container->n_records, err);
 }
 
 static enum lmq_status
 take_metadata(struct lmq_container *container, const unsigned char *bytes,
               size_t size, struct lmq_error *err)
 {
-    enum lmq_status status =
-        lmq_metadata_load(bytes, size, &container->metadata, err);
-
-    return status == LMQ_OK ? check_membership(container, err) : status;
+    return lmq_metadata_load(bytes, size, &container->metadata, err);
 }
 
 static enum lmq_status
@@ -291,7 +287,9 @@ take_digests(struct lmq_container *container, const unsigned char *bytes,
                                   err);
 }
 
-/* In this order: each may need what those before it have told. */
+/* In this order: each may need what those before it have told. `take` keeps
+ * what it needs of the bytes, and counts offsets from their beginning; `check`
+ * asks how that goes with the rest of the file. */
 static const struct part {
     enum lmq_section_type type;
     const char *what;
@@ -299,27 +297,34 @@ static const struct part {
     enum lmq_status (*take)(struct lmq_container *container,
                             const unsigned char *bytes, size_t size,
                             struct lmq_error *err);
+    enum lmq_status (*check)(const struct lmq_container *container,
+                             struct lmq_error *err);
 } parts[] = {
-    {LMQ_SECTION_DIRECTORY, "directory", false, take_directory},
-    {LMQ_SECTION_METADATA, "metadata", false, take_metadata},
-    {LMQ_SECTION_STATISTICS, "statistics", true, take_statistics},
-    {LMQ_SECTION_DIGESTS, "digests", true, take_digests},
+    {LMQ_SECTION_DIRECTORY, "directory", false, take_directory, check_tiling},
+    {LMQ_SECTION_METADATA, "metadata", false, take_metadata, check_membership},
+    {LMQ_SECTION_STATISTICS, "statistics", true, take_statistics, NULL},
+    {LMQ_SECTION_DIGESTS, "digests", true, take_digests, NULL},
 };
 
-/* `take` keeps what it needs of the bytes. */
 static enum lmq_status
 load_part(struct lmq_input *input, struct lmq_container *container,
           const struct part *part, struct lmq_error *err)
 {
     unsigned char *bytes;
+    uint64_t offset;
     size_t size;
     enum lmq_status status =
         read_only_section(input, container, part->type, part->what,
-                          part->may_lack, &bytes, &size, err);
+                          part->may_lack, &bytes, &size, &offset, err);
 
-    if (status == LMQ_OK && bytes != NULL)
-        status = part->take(container, bytes, size, err);
+    if (status != LMQ_OK || bytes == NULL)
+        return status;
+    status = part->take(container, bytes, size, err);
     free(bytes);
+    if (status != LMQ_OK && err != NULL)
+        err->offset += offset;
+    if (status == LMQ_OK && part->check != NULL)
+        status = part->check(container, err);
     return status;
 }
 

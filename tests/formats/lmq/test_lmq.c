@@ -337,6 +337,14 @@ START_TEST(statistics_are_numbers_of_every_tensor)
         lmq_store_u32le(bytes + at + wrong[i].at, wrong[i].value);
         reseal_lmq(bytes, n);
         assert_refused(save_lmq(bytes, n), LMQ_ERR_FORMAT, "the statistics");
+        /* Offsets count from the beginning of the file. */
+        struct lmq_checkpoint *checkpoint;
+        struct lmq_error err;
+        ck_assert_int_eq(lmq_checkpoint_open(in_folder("changed.lmq"), NULL,
+                                             &checkpoint, &err),
+                         LMQ_ERR_FORMAT);
+        ck_assert_uint_ge(err.offset, at);
+        ck_assert_uint_le(err.offset, at + wrong[i].at);
     }
     /* Without them the file is as good. */
     memcpy(bytes, good, n);
