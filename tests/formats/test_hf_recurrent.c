@@ -194,15 +194,19 @@ START_TEST(an_lfm2_says_its_width_in_three_numbers)
 {
     struct model *m = read_small("Lfm2ForCausalLM",
                                  "'block_ff_dim':150,'block_multiple_of':64,"
-                                 "'full_attn_idxs':[1,6]");
+                                 "'full_attn_idxs':[1,6],"
+                                 "'hidden_act':'relu2'");
 
     ck_assert_str_eq(m->h.unsupported, "");
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_SILU);
     ck_assert_uint_eq(m->h.hidden_dim, 128);
     ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_CONVOLUTION);
     ck_assert_uint_eq(m->h.conv_width, 3);
     ck_assert_uint_eq(m->h.delta_value_dim, m->h.dim);
     ck_assert_uint_eq(m->h.n_delta_key_heads, 0);
     assert_layers(&m->h, LMQ_LAYER_DELTA, "x.xxxx.x");
+    m = read_small("Lfm2MoeForCausalLM", "'hidden_act':'relu2'");
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_SILU);
     m = read_small("Lfm2ForCausalLM", "'block_auto_adjust_ff_dim':false");
     assert_layers(&m->h, LMQ_LAYER_DELTA, "........");
     assert_unsupported("Lfm2ForCausalLM",
