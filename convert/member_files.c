@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/files/path.h"
@@ -140,17 +139,15 @@ struct replacing {
 
 /* One of an older set, that would be taken away. */
 static enum lmq_status
-refuse_original(void *context, const char *path, struct lmq_error *err)
+check_older(void *context, const char *path, struct lmq_error *err)
 {
     const struct replacing *replacing = context;
-    struct stat info;
+    struct lmq_output *output;
+    enum lmq_status status =
+        lmq_output_remove(path, replacing->originals, &output, err);
 
-    return lstat(path, &info) == 0 &&
-                   lmq_originals_find(replacing->originals,
-                                      (uint64_t)info.st_dev,
-                                      (uint64_t)info.st_ino) != NULL
-               ? lmq_output_check(path, true, replacing->originals, err)
-               : LMQ_OK;
+    lmq_output_abort(output);
+    return status;
 }
 
 /* A member of a member would be called so that nobody finds the others; nor
@@ -193,7 +190,7 @@ check_set(const char *output, bool replaces,
     if (status != LMQ_OK)
         return status;
     struct replacing replacing = {.originals = originals};
-    return replaces ? see_members(output, refuse_original, &replacing, err)
+    return replaces ? see_members(output, check_older, &replacing, err)
                     : check_none(output, err);
 }
 
@@ -226,15 +223,6 @@ remove_other(void *context, const char *path, struct lmq_error *err)
     return status;
 }
 
-static enum lmq_status
-remove_older(struct lmq_member_files *files, const char *output,
-             const struct lmq_originals *originals, struct lmq_error *err)
-{
-    struct replacing replacing = {files, originals};
-
-    return see_members(output, remove_other, &replacing, err);
-}
-
 enum lmq_status
 lmq_member_files_create(struct lmq_member_files *files,
                         const struct lmq_plan *plan, const char *output,
@@ -257,9 +245,7 @@ lmq_member_files_create(struct lmq_member_files *files,
                                    originals, &files->outputs[i], err);
         files->n_outputs += status == LMQ_OK;
     }
-    return status == LMQ_OK && plan->members[0].layout.n_members > 0
-               ? remove_older(files, output, originals, err)
-               : status;
+    return status;
 }
 
 enum lmq_status
@@ -298,9 +284,6 @@ lmq_member_files_resume(struct lmq_member_files *files,
                                    plan->members[i].layout.file_size,
                                    replaces, &states[i], originals,
                                    &files->outputs[i], &is_there[i], err);
-    if (status == LMQ_OK && member == 0 &&
-        plan->members[0].layout.n_members > 0 && replaces)
-        status = remove_older(files, output, originals, err);
     for (size_t i = 0; status != LMQ_OK && stage == LMQ_PART_NONE &&
                        i < files->n_paths; i++)
         if (files->outputs[i] != NULL)
@@ -309,21 +292,30 @@ lmq_member_files_resume(struct lmq_member_files *files,
 }
 
 enum lmq_status
-lmq_member_files_check_others(struct lmq_member_files *files,
-                              const char *output, struct lmq_error *err)
-{
-    return see_members(output, refuse_others, files, err);
-}
-
-enum lmq_status
 lmq_member_files_commit(struct lmq_member_files *files,
-                        const struct lmq_progress *progress,
+                        const struct lmq_plan *plan, const char *output,
+                        bool replaces, const struct lmq_progress *progress,
                         struct lmq_error *err)
 {
+    struct replacing replacing = {files, &plan->originals};
     size_t n = files->n_outputs;
 
+    if (plan->members[0].layout.n_members == 0) {
+        files->n_outputs = 0;
+        return lmq_output_commit_all(files->outputs, n, progress, err);
+    }
+    enum lmq_status status =
+        lmq_output_seal_all(files->outputs, n, progress, err);
+    /* Another process may have made a set of another size meanwhile. */
+    if (status == LMQ_OK)
+        status = replaces
+                     ? see_members(output, remove_other, &replacing, err)
+                     : see_members(output, refuse_others, files, err);
+    if (status != LMQ_OK)
+        return status;
+    n = files->n_outputs;
     files->n_outputs = 0;
-    return lmq_output_commit_all(files->outputs, n, progress, err);
+    return lmq_output_place_all(files->outputs, n, err);
 }
 
 void

@@ -45,13 +45,11 @@ enum lmq_status lmq_member_files_resume(struct lmq_member_files *files,
                                         bool *is_there,
                                         struct lmq_error *err);
 
-/* LMQ_ERR_IO if members of another set are there. */
-enum lmq_status lmq_member_files_check_others(struct lmq_member_files *files,
-                                              const char *output,
-                                              struct lmq_error *err);
-
-/* All get their names, and members of older sets go; or nothing changes. */
+/* All get their names, and members of other sets go (without `replaces` they
+ * are LMQ_ERR_IO); or nothing changes. */
 enum lmq_status lmq_member_files_commit(struct lmq_member_files *files,
+                                        const struct lmq_plan *plan,
+                                        const char *output, bool replaces,
                                         const struct lmq_progress *progress,
                                         struct lmq_error *err);
 void lmq_member_files_free(struct lmq_member_files *files);

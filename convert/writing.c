@@ -328,16 +328,12 @@ commit(struct lmq_writing *writing, const struct journals *journals,
     enum lmq_status status = lmq_progress_report(
         writing->progress, "writing to the disk", 0, 0, err);
 
-    /* Another process may have made a set of another size meanwhile. */
-    if (status == LMQ_OK && !writing->replaces &&
-        writing->plan->members[0].layout.n_members > 0)
-        status = lmq_member_files_check_others(writing->files,
-                                               writing->output, err);
     for (size_t i = 0; i < journals->n && status == LMQ_OK; i++)
         status = lmq_journal_commit(journals->all[i], err);
     if (status == LMQ_OK) {
-        status = lmq_member_files_commit(writing->files, writing->progress,
-                                         err);
+        status = lmq_member_files_commit(writing->files, writing->plan,
+                                         writing->output, writing->replaces,
+                                         writing->progress, err);
         for (size_t i = 0; i < journals->n && status != LMQ_OK; i++)
             lmq_journal_undo(journals->all[i]);
     }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -38,19 +39,6 @@ take_after(struct lmq_output *output)
         mode &= ~(mode_t)070 | ((mode & 07) << 3);
     if (fchmod(output->fd, mode) != 0)
         return; /* a file system without modes */
-}
-
-/* All that can be done before anything changes. */
-static enum lmq_status
-seal(struct lmq_output *output, struct lmq_error *err)
-{
-    enum lmq_status status = lmq_output_check_target(output, err);
-
-    if (output->fd < 0 || status != LMQ_OK)
-        return status;
-    return fsync(output->fd) == 0
-               ? LMQ_OK
-               : lmq_fail_errno(err, "cannot write to the disk");
 }
 
 static int
@@ -183,28 +171,104 @@ sync_folder(const char *folder)
 }
 
 static enum lmq_status
-commit_each(struct lmq_output *const *outputs, size_t n,
-            const struct lmq_progress *progress, struct lmq_error *err)
+seal_each(struct lmq_output *const *outputs, size_t n,
+          const struct lmq_progress *progress, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        if (outputs[i]->fd >= 0 && fsync(outputs[i]->fd) != 0)
+            status = lmq_fail_errno(err, "cannot write to the disk");
+        else
+            status = lmq_progress_report(progress, "writing to the disk", 0,
+                                         0, err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, outputs[i]->path);
+    }
+    return status;
+}
+
+/* Two that give names at once would each replace a part of what the other has
+ * made. Where there is no lock to be had they do without. */
+static enum lmq_status
+lock_names(struct lmq_output *output, const struct lmq_progress *progress,
+           struct lmq_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    enum lmq_status status = LMQ_OK;
+
+    output->lock = lmq_temporary_lock(output->folder);
+    if (output->lock == NULL)
+        status = lmq_fail_nomem(err);
+    while (status == LMQ_OK) {
+        output->lock_fd = lmq_temporary_open(output->lock, 0, 0666);
+        if (output->lock_fd >= 0 || errno != EEXIST)
+            break;
+        status = lmq_progress_report(
+            progress, "waiting for another process", 0, 0, err);
+        nanosleep(&pause, NULL);
+    }
+    if (status != LMQ_OK)
+        lmq_error_in(err, output->path);
+    return status;
+}
+
+enum lmq_status
+lmq_output_seal_all(struct lmq_output *const *outputs, size_t n,
+                    const struct lmq_progress *progress, struct lmq_error *err)
+{
+    enum lmq_status status = seal_each(outputs, n, progress, err);
+
+    return status == LMQ_OK ? lock_names(outputs[0], progress, err) : status;
+}
+
+static void
+abort_all(struct lmq_output *const *outputs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        lmq_output_abort(outputs[i]);
+}
+
+/* All that can fail before anything changes. */
+static enum lmq_status
+check_each(struct lmq_output *const *outputs, size_t n, struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        status = lmq_output_check_target(outputs[i], err);
+        if (status != LMQ_OK)
+            lmq_error_in(err, outputs[i]->path);
+    }
+    return status;
+}
+
+enum lmq_status
+lmq_output_place_all(struct lmq_output *const *outputs, size_t n,
+                     struct lmq_error *err)
+{
+    enum lmq_status status = check_each(outputs, n, err);
     size_t i;
 
     for (i = 0; i < n && status == LMQ_OK; i++) {
-        status = seal(outputs[i], err);
-        if (status == LMQ_OK)
-            status = lmq_progress_report(progress, "writing to the disk", 0,
-                                         0, err);
-    }
-    if (status != LMQ_OK) {
-        lmq_error_in(err, outputs[i - 1]->path);
-        return status;
-    }
-    for (i = 0; i < n && status == LMQ_OK; i++)
         status = place(outputs[i], n == 1, err);
-    if (status != LMQ_OK)
-        lmq_error_in(err, outputs[i - 1]->path);
+        if (status != LMQ_OK)
+            lmq_error_in(err, outputs[i]->path);
+    }
     while (status != LMQ_OK && i > 0)
         undo(outputs[--i]);
+    for (i = 0; i < n; i++)
+        if (i == 0 || strcmp(outputs[i]->folder, outputs[i - 1]->folder) != 0)
+            sync_folder(outputs[i]->folder);
+    /* What was gone on with had set something aside, maybe, of which this has
+     * another name until it is given up. */
+    char *folder = n > 0 && status == LMQ_OK && outputs[0]->keeps
+                       ? strdup(outputs[0]->folder)
+                       : NULL;
+    abort_all(outputs, n);
+    if (folder != NULL)
+        lmq_temporary_clean(folder);
+    free(folder);
     return status;
 }
 
@@ -213,21 +277,12 @@ lmq_output_commit_all(struct lmq_output *const *outputs, size_t n,
                       const struct lmq_progress *progress,
                       struct lmq_error *err)
 {
-    enum lmq_status status = commit_each(outputs, n, progress, err);
+    enum lmq_status status =
+        (n > 1 ? lmq_output_seal_all : seal_each)(outputs, n, progress, err);
 
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || strcmp(outputs[i]->folder, outputs[i - 1]->folder) != 0)
-            sync_folder(outputs[i]->folder);
-    /* What was gone on with had set something aside, maybe, of which this has
-     * another name until it is given up. */
-    char *folder = n > 0 && status == LMQ_OK && outputs[0]->keeps
-                       ? strdup(outputs[0]->folder)
-                       : NULL;
-    for (size_t i = 0; i < n; i++)
-        lmq_output_abort(outputs[i]);
-    if (folder != NULL)
-        lmq_temporary_clean(folder);
-    free(folder);
+    if (status == LMQ_OK)
+        return lmq_output_place_all(outputs, n, err);
+    abort_all(outputs, n);
     return status;
 }
 

@@ -177,23 +177,6 @@ lmq_output_check_target(const struct lmq_output *output, struct lmq_error *err)
 
 /* ---- The file ---- */
 
-/* Created, locked and not taken away before it was locked; else -1. */
-static int
-open_locked(const char *name, mode_t mode)
-{
-    struct stat info;
-    int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-
-    if (fd < 0)
-        return -1;
-    bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-    if (is_locked && fstat(fd, &info) == 0 && info.st_nlink > 0)
-        return fd;
-    close(fd);
-    errno = EEXIST; /* another name, then */
-    return -1;
-}
-
 static enum lmq_status
 open_named(struct lmq_output *output, struct lmq_error *err)
 {
@@ -204,7 +187,7 @@ open_named(struct lmq_output *output, struct lmq_error *err)
         char *name = lmq_temporary_name(output->folder, i);
         if (name == NULL)
             return lmq_fail_nomem(err);
-        output->fd = open_locked(name, mode);
+        output->fd = lmq_temporary_open(name, O_EXCL, mode);
         if (output->fd >= 0) {
             output->temporary = name;
             return LMQ_OK;
@@ -273,7 +256,7 @@ lmq_output_place(const char *path, bool replace,
     struct lmq_output *output = calloc(1, sizeof(*output));
     if (output == NULL)
         return lmq_fail_nomem(err);
-    output->fd = output->old_fd = -1;
+    output->fd = output->old_fd = output->lock_fd = -1;
     output->replace = replace;
     output->originals = originals;
     enum lmq_status status = find_place(output, path, err);
@@ -404,8 +387,13 @@ lmq_output_abort(struct lmq_output *output)
         unlink(output->old);
     if (output->old_fd >= 0)
         close(output->old_fd);
+    if (output->lock_fd >= 0) {
+        unlink(output->lock);
+        close(output->lock_fd);
+    }
     if (output->fd >= 0)
         close(output->fd);
+    free(output->lock);
     free(output->old);
     free(output->temporary);
     free(output->folder);

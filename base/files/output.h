@@ -74,6 +74,17 @@ enum lmq_status lmq_output_commit_all(struct lmq_output *const *outputs,
                                       const struct lmq_progress *progress,
                                       struct lmq_error *err);
 
+/* The two halves of it, for who has to look at the folder between them: what
+ * the first leaves open is the second's, or given up. From the end of the first
+ * on nobody else names a set there, as long as outputs[0] is open, where there
+ * are locks; it waits for who does. */
+enum lmq_status lmq_output_seal_all(struct lmq_output *const *outputs,
+                                    size_t n,
+                                    const struct lmq_progress *progress,
+                                    struct lmq_error *err);
+enum lmq_status lmq_output_place_all(struct lmq_output *const *outputs,
+                                     size_t n, struct lmq_error *err);
+
 /* Leaves nothing behind. NULL is fine. */
 void lmq_output_abort(struct lmq_output *output);
 

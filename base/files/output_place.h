@@ -22,6 +22,8 @@ struct lmq_output {
     _Atomic uint64_t n_written; /* in all, whatever was written again */
     char *old;  /* what stood there, until the whole set is in place */
     int old_fd; /* locks it */
+    char *lock; /* of the folder, while a set gets its names */
+    int lock_fd;
 };
 
 /* An output with its place, but no file yet; what stands there is not looked

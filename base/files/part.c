@@ -213,7 +213,7 @@ lmq_part_look(const char *path, uint64_t size, struct lmq_output **out,
     struct lmq_output *output = calloc(1, sizeof(*output));
     if (output == NULL)
         return lmq_fail_nomem(err);
-    output->fd = output->old_fd = -1;
+    output->fd = output->old_fd = output->lock_fd = -1;
     enum lmq_status status = name_part(output, path, err);
     if (status != LMQ_OK) {
         lmq_output_abort(output);

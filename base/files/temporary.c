@@ -6,6 +6,7 @@
 #include "base/files/temporary.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -19,10 +20,11 @@
 #include <unistd.h>
 
 #include "base/crc32.h"
-#include "base/files/file.h"
+#include "base/files/path.h"
 
 #define NAME_START ".lmquant-"
 #define NAME_END ".tmp"
+#define LOCK_NAME NAME_START "00000000-00000000" NAME_END
 
 /* Locks may hold among the programs of one machine only: its name is in those
  * of the files, so that nobody takes away what another machine works on. */
@@ -54,6 +56,30 @@ lmq_temporary_name(const char *folder, unsigned attempt)
     return name;
 }
 
+char *
+lmq_temporary_lock(const char *folder)
+{
+    return lmq_path_join(folder, LOCK_NAME);
+}
+
+/* Who removes such a file has locked it: it may be gone by now. */
+int
+lmq_temporary_open(const char *name, int flags, mode_t mode)
+{
+    struct stat info;
+    int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags,
+                  mode);
+
+    if (fd < 0)
+        return -1;
+    bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (is_locked && fstat(fd, &info) == 0 && info.st_nlink > 0)
+        return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
+}
+
 int
 lmq_temporary_link(int fd, const char *name)
 {
@@ -70,9 +96,10 @@ is_ours(const char *name)
     int n = snprintf(start, sizeof(start), NAME_START "%08" PRIx32 "-",
                      machine_number());
 
-    return strncmp(name, start, (size_t)n) == 0 &&
-           strlen(name) == (size_t)n + 8 + strlen(NAME_END) &&
-           strcmp(name + n + 8, NAME_END) == 0;
+    return strcmp(name, LOCK_NAME) == 0 ||
+           (strncmp(name, start, (size_t)n) == 0 &&
+            strlen(name) == (size_t)n + 8 + strlen(NAME_END) &&
+            strcmp(name + n + 8, NAME_END) == 0);
 }
 
 /* A file that can be locked belongs to nobody who is alive. */

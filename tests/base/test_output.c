@@ -11,6 +11,7 @@
 
 #include "base/files/file.h"
 #include "base/files/output.h"
+#include "base/files/temporary.h"
 #include "tests/build/suite.h"
 
 static struct lmq_output *
@@ -253,6 +254,80 @@ START_TEST(or_all_is_as_it_was_before)
 }
 END_TEST
 
+/* Another one, who ends when it has been waited for twice, or never. */
+struct naming {
+    int fd;
+    char *lock;
+    int n_reports;
+    bool ends;
+};
+
+static int
+wait_for_other(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    struct naming *naming = context;
+
+    (void)done;
+    (void)total;
+    if (strcmp(stage, "waiting for another process") != 0)
+        return 0;
+    assert_contents(in_folder("old"), "old");
+    ck_assert_int_ne(access(in_folder("new"), F_OK), 0);
+    if (++naming->n_reports < 2)
+        return 0;
+    if (!naming->ends)
+        return 1;
+    ck_assert_int_eq(unlink(naming->lock), 0);
+    close(naming->fd);
+    return 0;
+}
+
+static enum lmq_status
+commit_beside_other(struct naming *naming)
+{
+    const struct lmq_progress progress = {.report = wait_for_other,
+                                          .context = naming};
+    struct lmq_output *set[4];
+    struct lmq_error err;
+
+    make_set(set);
+    naming->lock = lmq_temporary_lock(in_folder("."));
+    naming->fd = lmq_temporary_open(naming->lock, 0, 0600);
+    ck_assert_int_ge(naming->fd, 0);
+    enum lmq_status status = lmq_output_commit_all(set, 4, &progress, &err);
+    free(naming->lock);
+    return status;
+}
+
+START_TEST(a_set_gets_its_names_behind_another_one)
+{
+    struct naming naming = {.ends = true};
+
+    ck_assert_int_eq(commit_beside_other(&naming), LMQ_OK);
+    ck_assert_int_eq(naming.n_reports, 2);
+    assert_contents(in_folder("old"), "x");
+    ck_assert_uint_eq(files_in_folder(), 3);
+}
+END_TEST
+
+START_TEST(or_waits_no_longer_and_changes_nothing)
+{
+    struct naming naming = {.ends = false};
+    struct lmq_output *set[4];
+    struct lmq_error err;
+
+    ck_assert_int_eq(commit_beside_other(&naming), LMQ_ERR_CANCELLED);
+    assert_contents(in_folder("gone"), "gone");
+    assert_contents(in_folder("old"), "old");
+    ck_assert_uint_eq(files_in_folder(), 3); /* and the lock */
+    /* What a killed one has left is nobody's. */
+    close(naming.fd);
+    make_set(set);
+    ck_assert_int_eq(lmq_output_commit_all(set, 4, NULL, &err), LMQ_OK);
+    ck_assert_uint_eq(files_in_folder(), 3);
+}
+END_TEST
+
 START_TEST(an_output_that_cannot_be_is_refused_at_once)
 {
     const char *folder = in_folder("folder");
@@ -300,6 +375,8 @@ main(void)
         what_was_read_must_stay_as_it_was,
         a_set_of_outputs_is_there_whole,
         or_all_is_as_it_was_before,
+        a_set_gets_its_names_behind_another_one,
+        or_waits_no_longer_and_changes_nothing,
         an_output_that_cannot_be_is_refused_at_once,
         room_that_is_not_told_is_not_missed,
     };

@@ -303,7 +303,7 @@ rm -rf is theirs
 mkdir is
 part 1/2
 part 2/2
-FAULT_CLASS=unlink FAULT_AT=3 FAULT_ERRNO=KILL FAULT_FD=1 \
+FAULT_CLASS=unlink FAULT_AT=4 FAULT_ERRNO=KILL FAULT_FD=1 \
     LD_PRELOAD=$shim "$lmquant" seal -q is > stdout 2> stderr
 expect 0 "$lmquant" convert -q -f --parts 2 -e q4 model is/m.lmq
 mkdir theirs
@@ -470,7 +470,7 @@ rm -f is/*
 for i in 1 2 3; do
     part $i/3
 done
-if FAULT_CLASS=unlink FAULT_AT=5 FAULT_ERRNO=KILL FAULT_FD=1 \
+if FAULT_CLASS=unlink FAULT_AT=6 FAULT_ERRNO=KILL FAULT_FD=1 \
     LD_PRELOAD=$shim "$lmquant" seal -q is > stdout 2> stderr; then
     skip "nothing can be preloaded here"
 else

@@ -393,38 +393,50 @@ START_TEST(a_set_that_is_interrupted_leaves_nothing)
 }
 END_TEST
 
-/* As another process makes it while this one works. */
+/* As another process makes it, when all but the names is done. */
 static int
 make_other(void *context, const char *stage, uint64_t done, uint64_t total)
 {
-    const char *path = context;
+    size_t *n_left = context;
 
     (void)done;
     (void)total;
-    if (strcmp(stage, "writing to the disk") == 0)
-        write_file(path, "another", 7);
+    if (strcmp(stage, "writing to the disk") == 0 && (*n_left)-- == 0)
+        write_file(member_path(1, 77), "another", 7);
     return 0;
+}
+
+static enum lmq_status
+convert_beside_other(size_t n, int replaces, struct lmq_error *err)
+{
+    const struct lmq_progress progress = {.report = make_other, .context = &n};
+    struct lmq_convert_options options = {.shard_size = 6000,
+                                          .group_size = 64,
+                                          .forces_tokenizer = 1,
+                                          .replaces = replaces};
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("model"));
+    enum lmq_status status = lmq_convert(checkpoint, in_folder("set.lmq"),
+                                         &options, &progress, NULL, err);
+
+    lmq_checkpoint_close(checkpoint);
+    return status;
 }
 
 START_TEST(another_set_that_is_there_by_the_end_is_in_the_way)
 {
-    char *other = strdup(member_path(1, 77));
-    const struct lmq_progress progress = {.report = make_other,
-                                          .context = other};
-    struct lmq_convert_options options = {.shard_size = 6000,
-                                          .forces_tokenizer = 1};
+    struct lmq_convert_options options = {.shard_size = 6000, .is_dry_run = 1};
     struct lmq_error err;
 
     save_model(1);
-    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("model"));
-    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("set.lmq"), &options,
-                                 &progress, NULL, &err),
-                     LMQ_ERR_IO);
+    size_t n = convert_set(&options);
+    ck_assert_int_eq(convert_beside_other(n, 0, &err), LMQ_ERR_IO);
     ck_assert_msg(strstr(err.message, "a member of a set of this name") !=
                       NULL, "%s", err.message);
     ck_assert_uint_eq(files_in_folder(), 2); /* the model and that one */
-    lmq_checkpoint_close(checkpoint);
-    free(other);
+    remove(member_path(1, 77));
+    ck_assert_int_eq(convert_beside_other(n, 1, &err), LMQ_OK);
+    ck_assert_uint_eq(files_in_folder(), 1 + n);
+    assert_intact(member_path(1, n));
 }
 END_TEST
 
