@@ -205,10 +205,10 @@ lmq_fp8_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
                    ? attach(packer, tensor, scale, is_inverse, kind, expert,
                             err)
                    : LMQ_OK;
-    if (packer->method == NULL)
+    if (packer->method != NULL && tensor->n_dims >= 2)
+        return fail_missing(tensor, err);
+    if (packer->method == NULL || packer->may_be_plain)
         lmq_packer_found(packer,
                          "tensors of FP8 without scales, plain numbers");
-    else if (tensor->n_dims >= 2)
-        return fail_missing(tensor, err);
     return LMQ_OK;
 }

@@ -407,8 +407,6 @@ judge(struct lmq_packer *packer, const char *seen, const char *declared,
 {
     /* Of these two the tensors know more. */
     bool is_named = *declared != '\0' && strcmp(declared, "FP8") != 0;
-    bool may_be_plain = *declared == '\0' ||
-                        (scheme != NULL && scheme->may_be_plain);
 
     const char *rotation = find_rotation(packer->config);
     if (rotation != NULL) {
@@ -418,7 +416,7 @@ judge(struct lmq_packer *packer, const char *seen, const char *declared,
     if (seen != NULL)
         refuse(packer->checkpoint, is_named ? declared : seen,
                packer->refused, true);
-    else if (!may_be_plain && packer->n_findings == 0)
+    else if (!packer->may_be_plain && packer->n_findings == 0)
         refuse(packer->checkpoint, declared,
                scheme != NULL && scheme->join != NULL
                    ? "no tensor has a name that it gives"
@@ -461,6 +459,8 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
     enum lmq_status status = choose_config(config, &packer.config, err);
 
     packer.method = json_string_value(json_object_get(packer.config, METHOD));
+    packer.may_be_plain = *declared == '\0' ||
+                          (scheme != NULL && scheme->may_be_plain);
     /* Others mean by such keys what they like. */
     if (status == LMQ_OK &&
         (packer.method == NULL || find_method(packer.method) != NULL))

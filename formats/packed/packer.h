@@ -27,6 +27,7 @@ struct lmq_packer {
     struct lmq_name_list list;
     const json_t *config; /* quantization_config of config.json, or NULL */
     const char *method;   /* its quant_method, or NULL */
+    bool may_be_plain; /* by what it says nothing need be packed */
     json_t *plain; /* its names of matrices that are not packed, as keys;
                       owned */
     struct lmq_packer_fate *fates; /* of each tensor */

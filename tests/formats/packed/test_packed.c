@@ -324,6 +324,31 @@ START_TEST(missing_scales_are_missed_where_they_are_announced)
 }
 END_TEST
 
+/* A method that is not known says nothing of them. */
+START_TEST(vectors_without_scales_are_told_of)
+{
+    static const char *const configs[] = {
+        "{}", CONFIG("\"quant_method\": \"fp8\""),
+        CONFIG("\"quant_method\": \"compressed-tensors\""),
+        CONFIG("\"quant_method\": \"nobody's\""),
+    };
+    struct random random = {random_seed()};
+    unsigned char bytes[7];
+
+    for (size_t c = 0; c < 4; c++) {
+        struct stored folder = {0};
+        add_fp8(&folder, "w.weight", "F8_E4M3", "[7]", bytes, 7, &random);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(stored_save(&folder, configs[c]));
+        ck_assert_uint_eq(checkpoint->notes.n, 1);
+        ck_assert_int_eq(strncmp(checkpoint->notes.texts[0],
+                                 "tensors of FP8 without scales", 29) == 0,
+                         c < 3);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 #define BLOCKS(size)                                                          \
     CONFIG("\"quant_method\": \"fp8\", \"weight_block_size\": " size)
 
@@ -662,6 +687,7 @@ main(void)
         blocks_of_whole_rows_are_called_so,
         long_rows_have_their_scales,
         missing_scales_are_missed_where_they_are_announced,
+        vectors_without_scales_are_told_of,
         scales_that_do_not_fit_are_refused,
         blocks_that_end_within_an_expert_are_refused,
         blocks_cross_what_is_taken_apart,
