@@ -303,6 +303,9 @@ const char *format_figure(const char *format, double value,
                           char text[TEXT_SIZE]);
 /* Of a share, for "%.1f": never "-0.0". */
 double percent(const struct lmq_report *report, const char *share);
+/* The larger of a standard error and the one by document, if that is known:
+ * neighbours in a text are alike. */
+double larger_error(const struct lmq_report *report, const char *name);
 /* "s", or "" for 1. */
 const char *plural(double n);
 /* A gate's, or why there is none. */

@@ -103,7 +103,7 @@ print_row(const struct lmq_report *r, size_t i)
            format_bytes(lmq_report_number(m, "protocol.model.bytes"), bytes),
            format_ratio(lmq_report_number(m, "ppl_ratio"), ratio),
            lmq_report_number(m, "kld.mean"),
-           format_figure("%.0e", lmq_report_number(m, "kld.stderr"), error),
+           format_figure("%.0e", larger_error(m, "kld.stderr"), error),
            lmq_report_number(m, "kld.p99"),
            100 * lmq_report_number(m, "top1_agreement"),
            100 * lmq_report_number(m, "flips.rate"));
@@ -120,14 +120,6 @@ print_table(const struct lmq_report *r)
     puts("* on the front: no other one is smaller and nearer. p.ratio: of "
          "perplexities;\n  top-1: the same likeliest token, flips: only one "
          "of the two is right, in %");
-}
-
-/* The larger of both errors: neighbours in a text are alike. */
-static double
-error_of(const struct lmq_report *figure)
-{
-    return fmax(lmq_report_number(figure, "stderr"),
-                lmq_report_number(figure, "stderr_by_document"));
 }
 
 static void
@@ -147,8 +139,8 @@ print_pair(const struct lmq_report *r, const struct lmq_report *pair,
     fputs(" - ", stdout);
     print_name(name_of(models, is_reversed ? second : first), 20);
     printf(" %+9.2e +- %s%s\n", difference,
-           format_figure("%.0e", error_of(kld), error),
-           fabs(difference) > 2 * error_of(kld) ? "" : "  not told apart");
+           format_figure("%.0e", larger_error(kld, "stderr"), error),
+           fabs(difference) > 2 * larger_error(kld, "stderr") ? "" : "  not told apart");
 }
 
 static void
@@ -367,10 +359,12 @@ print_markdown_row(const struct lmq_report *m, const char *name,
            lmq_report_number(m, "protocol.model.bits_per_weight"),
            format_bytes(lmq_report_number(m, "protocol.model.bytes"), bytes),
            format_figure("%.5f", lmq_report_number(m, "ppl_ratio"), ratio),
-           format_figure("%.5f", lmq_report_number(m, "ppl_ratio_stderr"),
+           format_figure("%.5f",
+                         lmq_report_number(m, "ppl_ratio") *
+                             larger_error(m, "delta_nll_stderr"),
                          ratio_error),
            lmq_report_number(m, "kld.mean"),
-           format_figure("%.1e", lmq_report_number(m, "kld.stderr"), error),
+           format_figure("%.1e", larger_error(m, "kld.stderr"), error),
            lmq_report_number(m, "kld.p99"),
            100 * lmq_report_number(m, "top1_agreement"),
            100 * lmq_report_number(m, "flips.rate"));

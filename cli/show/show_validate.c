@@ -28,7 +28,9 @@ print_perplexity(const struct lmq_report *r)
                lmq_report_number(r, "model.bits_per_byte"));
     printf("%-22s %14s +- %s\n", "perplexity ratio",
            format_figure("%.6f", lmq_report_number(r, "ppl_ratio"), model),
-           format_figure("%.6f", lmq_report_number(r, "ppl_ratio_stderr"),
+           format_figure("%.6f",
+                         lmq_report_number(r, "ppl_ratio") *
+                             larger_error(r, "delta_nll_stderr"),
                          error));
 }
 
@@ -40,7 +42,7 @@ print_divergence(const struct lmq_report *r)
 
     printf("\n%-22s %14.3e +- %s\n", "KL divergence, mean",
            lmq_report_number(kld, "mean"),
-           format_figure("%.1e", lmq_report_number(kld, "stderr"), error));
+           format_figure("%.1e", larger_error(kld, "stderr"), error));
     printf("%-22s %14.3e, 90%% %.2e, 99%% %.2e, max %.2e\n", "  median",
            lmq_report_number(kld, "median"), lmq_report_number(kld, "p90"),
            lmq_report_number(kld, "p99"), lmq_report_number(kld, "max"));

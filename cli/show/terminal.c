@@ -172,6 +172,16 @@ percent(const struct lmq_report *report, const char *share)
     return fabs(percent) < 0.05 ? 0 : percent;
 }
 
+double
+larger_error(const struct lmq_report *report, const char *name)
+{
+    char by_document[64];
+
+    snprintf(by_document, sizeof(by_document), "%s_by_document", name);
+    return fmax(lmq_report_number(report, name),
+                lmq_report_number(report, by_document));
+}
+
 const char *
 plural(double n)
 {

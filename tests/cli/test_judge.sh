@@ -140,6 +140,21 @@ grep -q 'Divergence against bytes' page.html || fail "no scatter"
 expect 0 "$lmquant" validate $few -o - "$fable" $three --text a.txt
 grep -q '^<!doctype html>' "$work/stdout" || fail "no page on stdout"
 
+# Of the two errors the larger one.
+head -c 3000 "$fable/held-out-a.txt" > long-a.txt
+head -c 900 "$fable/held-out-b.txt" > long-b.txt
+many="--ctx 16 --split-documents $fable fable.lmq long-a.txt long-b.txt"
+expect 0 "$lmquant" validate -q --json $many
+error=$(printf %.1e "$("$is_json" kld.stderr_by_document < \
+    "$work/stdout")")
+[ "$error" != "$(printf %.1e "$("$is_json" kld.stderr < \
+    "$work/stdout")")" ] ||
+    fail "the errors are equal"
+for options in "" "--markdown" "-o -"; do
+    expect 0 "$lmquant" validate $options $many
+    grep -q "$error" "$work/stdout" || fail "another error than $error: $options"
+done
+
 # ---- A quantized reference, the same model twice ----
 
 expect 0 "$lmquant" validate $few fable.lmq "$fable" fine.lmq --text a.txt

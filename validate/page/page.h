@@ -40,6 +40,16 @@ percent(const struct lmq_report *node, const char *share)
     return fabs(percent) < 0.05 ? 0 : percent;
 }
 
+/* The larger of a standard error and the one by document, if that is known. */
+static inline double
+larger_error(const struct lmq_report *node, const char *name)
+{
+    char by_document[64];
+
+    snprintf(by_document, sizeof(by_document), "%s_by_document", name);
+    return fmax(number(node, name), number(node, by_document));
+}
+
 #define NUMBER_SIZE 32
 
 /* "?" where there is none: an error that a single token leaves unknown, or what

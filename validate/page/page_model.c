@@ -60,10 +60,13 @@ put_cards(struct lmq_buffer *page, const struct lmq_report *r)
     snprintf(note, sizeof(note), "%s against %s, &plusmn;&nbsp;%s",
              figure_text("%.4f", number(r, "model.ppl"), ppl),
              figure_text("%.4f", number(r, "reference.ppl"), other),
-             figure_text("%.5f", number(r, "ppl_ratio_stderr"), error));
+             figure_text("%.5f",
+                         number(r, "ppl_ratio") *
+                             larger_error(r, "delta_nll_stderr"),
+                         error));
     put_card(page, "Perplexity ratio", "%.5f", number(r, "ppl_ratio"), note);
     snprintf(note, sizeof(note), "nats, &plusmn;&nbsp;%s; median&nbsp;%.1e",
-             figure_text("%.1e", number(r, "kld.stderr"), error),
+             figure_text("%.1e", larger_error(r, "kld.stderr"), error),
              number(r, "kld.median"));
     put_card(page, "KL divergence, mean", "%.3e", number(r, "kld.mean"),
              note);
@@ -77,7 +80,8 @@ put_cards(struct lmq_buffer *page, const struct lmq_report *r)
              100 * number(r, "total_variation"));
     put_card(page, "Probability, rms shift", "%.3f %%",
              100 * number(r, "rms_delta_p"), note);
-    put(page, "</div>");
+    put(page, "</div><p class=soft>&plusmn;: the standard error, the larger "
+              "of the one by token and the one by document.</p>");
 }
 
 static void

@@ -75,7 +75,7 @@ put_model_row(struct lmq_buffer *page, const struct lmq_report *r, size_t i)
         1e-6 * number(m, "protocol.model.bytes"),
         figure_text("%.5f", number(m, "ppl_ratio"), ratio),
         number(m, "kld.mean"),
-        figure_text("%.0e", number(m, "kld.stderr"), error),
+        figure_text("%.0e", larger_error(m, "kld.stderr"), error),
         number(m, "kld.p99"),
         100 * number(m, "top1_agreement"), 100 * number(m, "flips.rate"));
 }
@@ -263,8 +263,7 @@ put_difference(struct lmq_buffer *page, const struct lmq_report *r,
 {
     double sign = is_reversed ? -1 : 1;
     double difference = sign * number(pair, "kld.difference");
-    double error = fmax(number(pair, "kld.stderr"),
-                        number(pair, "kld.stderr_by_document"));
+    double error = larger_error(pair, "kld.stderr");
     bool is_known = fabs(difference) > 2 * error;
     const struct lmq_report *models = lmq_report_at(r, "models");
     char kld_error[NUMBER_SIZE], nll_error[NUMBER_SIZE];
@@ -278,9 +277,7 @@ put_difference(struct lmq_buffer *page, const struct lmq_report *r,
     put(page, "<td>%+.3e<td>%s<td>%+.6f<td>%s<td>%+.3f<td>%s</tr>",
         difference, figure_text("%.1e", error, kld_error),
         sign * number(pair, "delta_nll.difference"),
-        figure_text("%.1e",
-                    fmax(number(pair, "delta_nll.stderr"),
-                         number(pair, "delta_nll.stderr_by_document")),
+        figure_text("%.1e", larger_error(pair, "delta_nll.stderr"),
                     nll_error),
         sign * 100 * number(pair, "top1_agreement.difference"),
         is_known ? difference > 0 ? "farther" : "nearer" : "not told apart");
