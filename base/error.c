@@ -135,6 +135,11 @@ lmq_fail_errno(struct lmq_error *err, const char *format, ...)
         format_message(err, status, 0, strerror(code), format, args);
         va_end(args);
     }
+    if (code == EFBIG)
+        lmq_hint(err, "a limit (ulimit -f), or the file system, allows no "
+                      "file of this size");
+    else if (code == EMFILE)
+        lmq_hint(err, "a limit (ulimit -Hn) allows no more open files");
     return status;
 }
 

@@ -17,8 +17,8 @@ enum lmq_status lmq_fail(struct lmq_error *err, enum lmq_status status,
                          uint64_t offset, const char *format, ...)
     LMQ_PRINTF(4, 5);
 
-/* The same for a failed system call: appends what errno says; ENOMEM becomes
- * LMQ_ERR_NOMEM, the rest LMQ_ERR_IO. */
+/* The same for a failed system call: appends what errno says, with advice where
+ * it is a limit; ENOMEM becomes LMQ_ERR_NOMEM, the rest LMQ_ERR_IO. */
 enum lmq_status lmq_fail_errno(struct lmq_error *err, const char *format, ...)
     LMQ_PRINTF(2, 3);
 

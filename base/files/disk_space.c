@@ -14,14 +14,6 @@
 
 #include "base/error.h"
 
-void
-lmq_space_hint(int code, struct lmq_error *err)
-{
-    if (code == EFBIG)
-        lmq_hint(err, "a limit (ulimit -f), or the file system, allows no "
-                      "file of this size");
-}
-
 enum lmq_status
 lmq_space_check(const char *folder, uint64_t size, struct lmq_error *err)
 {
@@ -64,8 +56,5 @@ lmq_space_reserve(int fd, uint64_t size, struct lmq_error *err)
     if (code == 0)
         return LMQ_OK;
     errno = code;
-    enum lmq_status status =
-        lmq_fail_errno(err, "cannot reserve %" PRIu64 " bytes", size);
-    lmq_space_hint(code, err);
-    return status;
+    return lmq_fail_errno(err, "cannot reserve %" PRIu64 " bytes", size);
 }

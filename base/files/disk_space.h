@@ -20,8 +20,4 @@ enum lmq_status lmq_space_reserve(int fd, uint64_t size,
 /* Cuts the file off there, or makes it so long. */
 enum lmq_status lmq_space_cut(int fd, uint64_t size, struct lmq_error *err);
 
-/* Says more of a failure to write, if there is more to say; `code` as errno
- * has it. */
-void lmq_space_hint(int code, struct lmq_error *err);
-
 #endif

@@ -361,10 +361,8 @@ lmq_output_write(struct lmq_output *output, uint64_t offset, const void *bytes,
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0) {
-            int code = errno;
             enum lmq_status status = lmq_fail_errno(
                 err, "cannot write at offset %" PRIu64, offset);
-            lmq_space_hint(code, err);
             lmq_error_in(err, output->path);
             return status;
         }

@@ -514,6 +514,8 @@ for i in $(seq 1 40); do
 done
 expect 0 sh -c "ulimit -S -n 32 && '$lmquant' seal -q . &&
     '$lmquant' verify -q many-00001-of-00040.lmq"
+expect 1 sh -c "ulimit -n 32 && '$lmquant' verify -q many-00001-of-00040.lmq"
+says "hint: a limit (ulimit -Hn) allows no more open files"
 rm -f many-*
 
 # What it prints.
