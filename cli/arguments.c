@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 
@@ -223,6 +224,30 @@ check_dashes(const struct arguments *arguments)
     return -1;
 }
 
+/* A value that may be left out belongs behind an equals sign: a word of those
+ * that it may be, and no file, was meant as one. */
+static int
+check_values(const struct arguments *arguments)
+{
+    const struct command *command = arguments->command;
+
+    for (int i = 0; i < arguments->n_given; i++) {
+        const struct option *option = arguments->given[i].option;
+        if (!option_is_optional(option) || arguments->given[i].value != NULL)
+            continue;
+        const char *const *word = find_choices(command, option->name);
+        for (; word != NULL && *word != NULL; word++)
+            for (int k = 0; k < arguments->n_operands; k++)
+                if (strcmp(arguments->operands[k], *word) == 0 &&
+                    access(*word, F_OK) != 0)
+                    return usage_error(command,
+                                       "'%s' is no file; expected: --%s=%s, "
+                                       "with an equals sign",
+                                       *word, option->name, *word);
+    }
+    return -1;
+}
+
 static int
 check_operands(const struct arguments *arguments)
 {
@@ -230,13 +255,16 @@ check_operands(const struct arguments *arguments)
 
     if (has_option(arguments, "quiet") && has_option(arguments, "verbose"))
         return usage_error(command, "-q and -v exclude each other");
+    int code = check_values(arguments);
+    if (code != -1)
+        return code;
     if (arguments->n_operands < command->least)
         return usage_error(command, "expected: %s", command->operands);
     if (arguments->n_operands > command->most)
         return usage_error(command, "unexpected argument '%s'; expected: %s",
                            arguments->operands[command->most],
                            command->operands);
-    int code = check_empty(arguments);
+    code = check_empty(arguments);
     return code == -1 ? check_dashes(arguments) : code;
 }
 

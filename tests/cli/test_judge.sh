@@ -25,6 +25,9 @@ refused() { # STATUS TEXT ARGUMENTS...
 
 # ---- What is a model, what is a text ----
 
+refused 2 "expected: --attribute=tensor, with an equals sign" \
+    validate $few --attribute tensor "$fable" fable.lmq a.txt
+
 expect 0 "$lmquant" validate -q $few "$fable" $three --text a.txt
 expect 0 "$lmquant" validate -q $few --text=a.txt --text b.txt "$fable" $three
 expect 0 "$lmquant" validate -q $few "$fable" fable.lmq a.txt b.txt
