@@ -132,6 +132,7 @@ print_pair(const struct lmq_report *r, const struct lmq_report *pair,
     size_t second = (size_t)lmq_report_number(pair, "second");
     double sign = is_reversed ? -1 : 1;
     double difference = sign * lmq_report_number(kld, "difference");
+    double deviation = larger_error(kld, "stderr");
     char error[TEXT_SIZE];
 
     fputs("  ", stdout);
@@ -139,8 +140,8 @@ print_pair(const struct lmq_report *r, const struct lmq_report *pair,
     fputs(" - ", stdout);
     print_name(name_of(models, is_reversed ? second : first), 20);
     printf(" %+9.2e +- %s%s\n", difference,
-           format_figure("%.0e", larger_error(kld, "stderr"), error),
-           fabs(difference) > 2 * larger_error(kld, "stderr") ? "" : "  not told apart");
+           format_figure("%.0e", deviation, error),
+           fabs(difference) > 2 * deviation ? "" : "  not told apart");
 }
 
 static void
