@@ -560,8 +560,9 @@ struct lmq_chat_message {
     const char *role; /* "system" (only the first), "user", "assistant" */
     const char *text; /* UTF-8; NULL: nothing */
     size_t n;
-    const int32_t *tokens; /* instead, of an answer: as it was generated,
-                              without the token that ended it; or NULL */
+    const int32_t *tokens; /* of an answer, before its text: as it was
+                              generated, without the token that ended it; or
+                              NULL */
     size_t n_tokens;
 };
 

@@ -62,23 +62,22 @@ say(struct talk *talk, struct lmq_chat_message message)
         talk->messages = grown;
         talk->capacity = capacity;
     }
-    void *copy = NULL;
-    if (message.tokens != NULL) {
-        copy = calloc(message.n_tokens + 1, sizeof(*message.tokens));
-        if (copy != NULL && message.n_tokens > 0)
-            memcpy(copy, message.tokens,
-                   message.n_tokens * sizeof(*message.tokens));
-        message.tokens = copy;
-    } else {
-        copy = calloc(message.n + 1, 1);
-        if (copy != NULL && message.n > 0)
-            memcpy(copy, message.text, message.n);
-        message.text = copy;
-    }
-    if (copy == NULL) {
+    char *text = calloc(message.n + 1, 1);
+    int32_t *tokens = message.tokens == NULL
+                          ? NULL
+                          : calloc(message.n_tokens + 1, sizeof(*tokens));
+    if (text == NULL || (tokens == NULL && message.tokens != NULL)) {
+        free(text);
+        free(tokens);
         perror("lmquant");
         return false;
     }
+    if (message.n > 0)
+        memcpy(text, message.text, message.n);
+    if (tokens != NULL && message.n_tokens > 0)
+        memcpy(tokens, message.tokens, message.n_tokens * sizeof(*tokens));
+    message.text = text;
+    message.tokens = tokens;
     talk->messages[talk->n++] = message;
     return true;
 }
@@ -223,46 +222,35 @@ n_before(const char *text, size_t n, const char *end)
     return n;
 }
 
-/* How much text is shown of the first n tokens of an answer. */
+/* What is shown of the first n tokens of an answer. */
 static enum lmq_status
-count_shown(const struct run *run, size_t n, size_t *n_shown,
-            const char *end, struct lmq_error *err)
+show(const struct run *run, size_t n, char **text, size_t *n_text,
+     struct lmq_error *err)
 {
-    char *text;
-    enum lmq_status status =
-        lmq_detokenize(run->tokenizer, run->made, n,
-                       lmq_chat_text_flags(run->chat), &text, n_shown, err);
-
-    if (status == LMQ_OK && end != NULL)
-        *n_shown = n_before(text, *n_shown, end);
-    lmq_text_free(text);
-    return status;
+    return lmq_detokenize(run->tokenizer, run->made, n,
+                          lmq_chat_text_flags(run->chat), text, n_text, err);
 }
 
-/* What stands before the text that ended an answer; with its special tokens,
- * which tell where a thought ends, shown or not. */
+/* Leaves of an answer what stands before the text that ended it: whole tokens,
+ * and of one that has more than that the *text before. */
 static enum lmq_status
-cut_answer(const struct talk *talk, char **text, size_t *n_text,
+cut_answer(const struct talk *talk, struct lmq_chat_message *said, char **text,
            struct lmq_error *err)
 {
-    const struct run *run = talk->run;
-    size_t n = run->n_made, n_kept, n_shown, n_less = 0;
-    enum lmq_status status = count_shown(run, n, &n_kept, talk->stopped, err);
+    size_t n_kept, n_shown;
+    enum lmq_status status = show(talk->run, said->n_tokens, text, &n_shown,
+                                  err);
 
-    if (status == LMQ_OK)
-        status = count_shown(run, n, &n_shown, NULL, err);
+    n_kept = n_before(*text, n_shown, talk->stopped);
     while (status == LMQ_OK && n_shown > n_kept) {
-        status = count_shown(run, n - 1, &n_less, NULL, err);
-        if (n_less < n_kept)
-            break;
-        n_shown = n_less;
-        n--;
+        char *shown;
+        status = show(talk->run, --said->n_tokens, &shown, &n_shown, err);
+        lmq_text_free(shown);
     }
-    if (status == LMQ_OK)
-        status = lmq_detokenize(run->tokenizer, run->made, n,
-                                LMQ_TEXT_SPECIAL, text, n_text, err);
-    if (status == LMQ_OK)
-        *n_text -= n_shown - n_kept;
+    if (status == LMQ_OK) {
+        said->text = *text + n_shown;
+        said->n = n_kept - n_shown;
+    }
     return status;
 }
 
@@ -275,14 +263,11 @@ keep_answer(struct talk *talk)
                                     run->n_made};
     char *text = NULL;
     struct lmq_error err;
+    bool is_cut = talk->stopped != NULL;
 
-    if (talk->stopped != NULL) {
-        if (cut_answer(talk, &text, &said.n, &err) != LMQ_OK) {
-            report_error(&err);
-            return false;
-        }
-        said.tokens = NULL;
-        said.text = text;
+    if (is_cut && cut_answer(talk, &said, &text, &err) != LMQ_OK) {
+        report_error(&err);
+        return false;
     }
     bool is_kept = say(talk, said);
     lmq_text_free(text);

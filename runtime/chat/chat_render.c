@@ -204,14 +204,16 @@ made_white(const struct lmq_chat_format *format)
                : "";
 }
 
-/* The very tokens, behind what they were made behind, unless something is to be
- * left out of them. */
+/* The very tokens, behind what they were made behind, unless text is to be put
+ * behind them or something left out. */
 static enum lmq_status
 add_tokens(struct render *r, const struct lmq_chat_message *message)
 {
     const struct lmq_chat *chat = r->chat;
     const char *white = made_white(chat->format);
-    bool is_words = r->is_text || chat->format->trims & LMQ_TRIMS_ANSWER;
+    const size_t n_behind = message->text == NULL ? 0 : message->n;
+    bool is_words = r->is_text || n_behind > 0 ||
+                    chat->format->trims & LMQ_TRIMS_ANSWER;
     struct lmq_buffer text = {0};
     enum lmq_status status = LMQ_OK;
 
@@ -222,6 +224,9 @@ add_tokens(struct render *r, const struct lmq_chat_message *message)
         status = lmq_tokenizer_decode(chat->tokenizer, message->tokens,
                                       message->n_tokens, LMQ_DECODE_SPECIAL,
                                       &text, r->err);
+    if (status == LMQ_OK && n_behind > 0 &&
+        lmq_buffer_append(&text, message->text, n_behind) != 0)
+        status = lmq_fail_nomem(r->err);
     const char *words = text.n == 0 ? "" : (const char *)text.bytes;
     size_t n = text.n;
     is_words |= status == LMQ_OK && cut_thought(chat->format, &words, &n);

@@ -169,18 +169,20 @@ printf 'Once upon a time\nAnd then\n' > questions
 turn() { # ROLE WORDS
     printf '<|im_start|>%s\n%s<|im_end|>\n' "$1" "$2"
 }
+write_down() { # WORDS: of the first answer
+    turn user 'Once upon a time'
+    turn assistant "$1"
+    turn user 'And then'
+    printf '<|im_start|>assistant\n'
+}
+format=qwen3
 talk_in() { # TOKENS STOP: so many and a quarter of the context
-    expect 0 "$lmquant" run --chat --chat-format=qwen3 -t 0 --stop="$2" \
+    expect 0 "$lmquant" run --chat --chat-format=$format -t 0 --stop="$2" \
         --ctx=$(($1 + ($1 - 1) / 3)) model < questions
 }
 knows() { # WORDS STOP: of an answer that STOP ends
-    {
-        turn user 'Once upon a time'
-        turn assistant "$1"
-        turn user 'And then'
-        printf '<|im_start|>assistant\n'
-    } > told
-    expect 0 "$lmquant" tokenize --ids model told
+    write_down "$1" > told
+    expect 0 "$lmquant" tokenize --special --ids model told
     n=$(wc -w < stdout)
     talk_in "$n" "$2"
     grep -q 'forgotten' stderr && fail "--stop='$2': more than '$1' is known"
@@ -191,6 +193,29 @@ knows ' what' ' you'
 knows ' what you give a' 'way'
 knows '' ' what'
 knows 'Mora' 'l what'
+
+# ... and where the space that " nobody is too small" begins with stands in the
+# template, too, once; and what was made is not read again, but for the last
+# token if the count of tokens ends an answer.
+sed '/"Strip"/d; s/"Fuse" },/"Fuse" }/' "$fable/tokenizer.json" \
+    > model/tokenizer.json
+format=deepseek-v2
+write_down() {
+    printf 'User: Once upon a time\n\nAssistant:%s</s>' "$1"
+    printf 'User: And then\n\nAssistant:'
+}
+knows ' nobody' ' is'
+knows ' nobody i' 's t'
+count_read() { # END: of the answer " nobody"
+    expect 0 "$lmquant" run --chat --chat-format=$format -t 0 "$1" model \
+        < questions
+    [ "$(head -n 1 stdout)" = ' nobody' ] || fail "$1: $(head -n 1 stdout)"
+    n=$(sed -n 's/.*; read: \([0-9]*\) .*/\1/p' stderr)
+}
+count_read -n3
+most=$n
+count_read '--stop= is'
+[ "$n" -eq $((most - 1)) ] || fail "$n tokens are read, with one more $most"
 
 # ---- A terminal ----
 
