@@ -567,7 +567,8 @@ struct lmq_chat_message {
 };
 
 /* The whole conversation as tokens, and behind a last question what an answer
- * begins with. *ids is released with lmq_tokens_free(). */
+ * begins with. A last answer is written as a past one, before a question. *ids
+ * is released with lmq_tokens_free(). */
 LMQ_API enum lmq_status
 lmq_chat_tokens(const struct lmq_chat *chat,
                 const struct lmq_chat_message *messages, size_t n,
