@@ -349,7 +349,7 @@ static const char traps[] =
     "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 "
     "\u0939\u093f\u0928\u094d\u0926\u0940 \U0001f642\U0001f44d\U0001f3fd "
     "\u2160 \u00bd \u00b2 camelCaseHTTPServer 3rd 1,000.5\n\n(c) a'Sb "
-    "'SHello \u00e9's DON'T\u00e9 x\n\ny/   the  a    in\n  7 end  ";
+    "'SHello \u00e9's DON'T\u00e9 o'same x\n\ny/   the  a    in\n  7 end  ";
 
 /* What patterns ask for, one of each kind; nothing that NFC would change: of
  * that `apart` tells. */

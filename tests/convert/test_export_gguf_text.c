@@ -248,6 +248,8 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
         {"null", CUT("(?i:'s|'t|'ve|'m|'ll|'d)|" WORDS "\\\\p{N}" REST),
          "qwen2", "", "'qwen2' is near"},
         {"null", CUT(CASED "\\\\p{N}" REST), NULL, "", NULL},
+        {"null", CUT("'s|'t|'re|'ve|'m|'ll|'d|" WORDS "\\\\p{N}" REST), NULL,
+         "", NULL},
         {"{\"type\": \"NFKC\"}", BYTES, NULL, "", NULL},
     };
     char *path = strdup(in_folder("tokenizer.json"));
