@@ -102,7 +102,8 @@ is_ours(const char *name)
             strcmp(name + n + 8, NAME_END) == 0);
 }
 
-/* A file that can be locked belongs to nobody who is alive. */
+/* A file that can be locked belongs to nobody who is alive, unless it was gone
+ * before it was locked: somebody else may have its name by now. */
 static void
 remove_if_left(int folder, const char *name)
 {
@@ -115,7 +116,8 @@ remove_if_left(int folder, const char *name)
     if (fd < 0)
         return;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-        info.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        info.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        fstat(fd, &info) == 0 && info.st_nlink > 0)
         unlinkat(folder, name, 0);
     close(fd);
 }

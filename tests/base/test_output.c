@@ -6,7 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/files/file.h"
@@ -328,6 +330,41 @@ START_TEST(or_waits_no_longer_and_changes_nothing)
 }
 END_TEST
 
+/* Who has the lock gives it back, and another one takes it, just before this
+ * one finds the file that it has opened free. */
+static struct naming *changing;
+
+int
+flock(int fd, int operation)
+{
+    struct naming *naming = changing;
+
+    changing = NULL;
+    if (naming != NULL) {
+        unlink(naming->lock);
+        close(naming->fd);
+        naming->fd = lmq_temporary_open(naming->lock, 0, 0600);
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+START_TEST(a_lock_of_another_is_not_cleaned_away)
+{
+    struct naming naming = {.lock = lmq_temporary_lock(in_folder("."))};
+
+    naming.fd = lmq_temporary_open(naming.lock, 0, 0600);
+    changing = &naming;
+    lmq_temporary_clean(in_folder("."));
+    ck_assert_ptr_null(changing);
+    ck_assert_int_ge(naming.fd, 0);
+    ck_assert_int_eq(access(naming.lock, F_OK), 0);
+    close(naming.fd);
+    lmq_temporary_clean(in_folder("."));
+    ck_assert_uint_eq(files_in_folder(), 0);
+    free(naming.lock);
+}
+END_TEST
+
 START_TEST(an_output_that_cannot_be_is_refused_at_once)
 {
     const char *folder = in_folder("folder");
@@ -377,6 +414,7 @@ main(void)
         or_all_is_as_it_was_before,
         a_set_gets_its_names_behind_another_one,
         or_waits_no_longer_and_changes_nothing,
+        a_lock_of_another_is_not_cleaned_away,
         an_output_that_cannot_be_is_refused_at_once,
         room_that_is_not_told_is_not_missed,
     };
