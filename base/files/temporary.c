@@ -62,7 +62,8 @@ lmq_temporary_lock(const char *folder)
     return lmq_path_join(folder, LOCK_NAME);
 }
 
-/* Who removes such a file has locked it: it may be gone by now. */
+/* Who removes such a file has locked it: it may be gone by now. One of another
+ * user can be locked all the same. */
 int
 lmq_temporary_open(const char *name, int flags, mode_t mode)
 {
@@ -70,6 +71,8 @@ lmq_temporary_open(const char *name, int flags, mode_t mode)
     int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags,
                   mode);
 
+    if (fd < 0 && errno == EACCES && !(flags & O_EXCL))
+        fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return -1;
     bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;

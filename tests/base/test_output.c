@@ -294,7 +294,7 @@ commit_beside_other(struct naming *naming)
 
     make_set(set);
     naming->lock = lmq_temporary_lock(in_folder("."));
-    naming->fd = lmq_temporary_open(naming->lock, 0, 0600);
+    naming->fd = lmq_temporary_open(naming->lock, 0, 0400);
     ck_assert_int_ge(naming->fd, 0);
     enum lmq_status status = lmq_output_commit_all(set, 4, &progress, &err);
     free(naming->lock);
