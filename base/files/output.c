@@ -331,7 +331,20 @@ enum lmq_status
 lmq_output_remove(const char *path, const struct lmq_originals *originals,
                   struct lmq_output **out, struct lmq_error *err)
 {
-    return start(path, true, originals, out, err);
+    enum lmq_status status = start(path, true, originals, out, err);
+
+    if (status != LMQ_OK)
+        return status;
+    /* A symbolic link goes itself, and not what it leads to. */
+    free((*out)->path);
+    free((*out)->folder);
+    (*out)->path = strdup(path);
+    (*out)->folder = folder_of(path);
+    if ((*out)->path != NULL && (*out)->folder != NULL)
+        return LMQ_OK;
+    lmq_output_abort(*out);
+    *out = NULL;
+    return lmq_fail_nomem(err);
 }
 
 /* Has the system begin to write it out, now and then, so that a commit need not

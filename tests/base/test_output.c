@@ -256,6 +256,22 @@ START_TEST(or_all_is_as_it_was_before)
 }
 END_TEST
 
+START_TEST(a_symbolic_link_is_removed_and_its_target_stays)
+{
+    struct lmq_output *set[2];
+    struct lmq_error err;
+
+    write_file(in_folder("target"), "text", 4);
+    ck_assert_int_eq(symlink("target", in_folder("link")), 0);
+    ck_assert_int_eq(lmq_output_remove(in_folder("link"), NULL, &set[0], &err),
+                     LMQ_OK);
+    set[1] = create(in_folder("new"), 1, true);
+    ck_assert_int_eq(lmq_output_commit_all(set, 2, NULL, &err), LMQ_OK);
+    assert_contents(in_folder("target"), "text");
+    ck_assert_uint_eq(files_in_folder(), 2);
+}
+END_TEST
+
 /* Another one, who ends when it has been waited for twice, or never. */
 struct naming {
     int fd;
@@ -412,6 +428,7 @@ main(void)
         what_was_read_must_stay_as_it_was,
         a_set_of_outputs_is_there_whole,
         or_all_is_as_it_was_before,
+        a_symbolic_link_is_removed_and_its_target_stays,
         a_set_gets_its_names_behind_another_one,
         or_waits_no_longer_and_changes_nothing,
         a_lock_of_another_is_not_cleaned_away,
