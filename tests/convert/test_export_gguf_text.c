@@ -136,6 +136,27 @@ START_TEST(a_chat_template_is_kept)
 }
 END_TEST
 
+/* a.gguf names this way to cut words; and it goes. */
+static void
+take_pre(const char *name)
+{
+    size_t n, n_pre = 0;
+    const unsigned char *pre = NULL;
+    unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+    struct lmq_gguf_meta *meta;
+    struct lmq_error err = {0};
+
+    ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err), LMQ_OK);
+    ck_assert_int_eq(lmq_gguf_get_text(meta, "tokenizer.ggml.pre", &pre,
+                                       &n_pre, &err),
+                     LMQ_OK);
+    ck_assert_msg(n_pre == strlen(name) && memcmp(pre, name, n_pre) == 0,
+                  "%.*s, not %s", (int)n_pre, (const char *)pre, name);
+    lmq_gguf_meta_close(meta);
+    free(bytes);
+    remove(in_folder("a.gguf"));
+}
+
 /* Copies of GPT-2's tokenizer for models of its size. */
 START_TEST(a_byte_level_tokenizer_finds_its_pre_tokenizer)
 {
@@ -164,18 +185,7 @@ START_TEST(a_byte_level_tokenizer_finds_its_pre_tokenizer)
     lmq_checkpoint_close(checkpoint);
     assert_same_tokens(path, in_folder("a.gguf"));
 
-    size_t n, n_pre = 0;
-    const unsigned char *pre = NULL;
-    unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
-    struct lmq_gguf_meta *meta;
-    ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err), LMQ_OK);
-    ck_assert_int_eq(lmq_gguf_get_text(meta, "tokenizer.ggml.pre", &pre,
-                                       &n_pre, &err),
-                     LMQ_OK);
-    ck_assert_uint_eq(n_pre, 5);
-    ck_assert_mem_eq(pre, "gpt-2", 5);
-    lmq_gguf_meta_close(meta);
-    free(bytes);
+    take_pre("gpt-2");
     family_free(model);
 }
 END_TEST
@@ -261,11 +271,8 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
     family_free(model);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lmq_checkpoint *checkpoint;
-        struct lmq_gguf_meta *meta;
         struct lmq_report *report;
         struct lmq_error err = {0};
-        const unsigned char *pre = NULL;
-        size_t n, n_pre = 0;
         write_bytes(path, cases[i].normalizer, cases[i].steps, cases[i].added,
                     "", "", false);
         ck_assert_int_eq(lmq_checkpoint_open(in_folder("llama"), &open,
@@ -296,18 +303,7 @@ START_TEST(pre_tokenizers_are_told_apart_without_the_vocabulary)
         }
         REQUIRE(is_told, "case %zu", i);
         lmq_report_free(report);
-        unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
-        ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err),
-                         LMQ_OK);
-        ck_assert_int_eq(lmq_gguf_get_text(meta, "tokenizer.ggml.pre", &pre,
-                                           &n_pre, &err),
-                         LMQ_OK);
-        ck_assert_msg(n_pre == strlen(cases[i].name) &&
-                          memcmp(pre, cases[i].name, n_pre) == 0,
-                      "case %zu: %.*s", i, (int)n_pre, (const char *)pre);
-        lmq_gguf_meta_close(meta);
-        free(bytes);
-        remove(in_folder("a.gguf"));
+        take_pre(cases[i].name);
     }
     free(path);
 }
@@ -352,9 +348,6 @@ START_TEST(every_way_to_split_finds_its_own_name)
         struct lmq_buffer steps = {0};
         struct lmq_report *report;
         struct lmq_error err = {0};
-        const unsigned char *pre = NULL;
-        struct lmq_gguf_meta *meta;
-        size_t n, n_pre = 0;
         for (size_t i = 0; p->patterns[i] != NULL; i++) {
             lmq_buffer_print(&steps, "{\"type\": \"Split\", \"behavior\": "
                                      "\"Isolated\", \"pattern\": {\"Regex\": "
@@ -370,18 +363,7 @@ START_TEST(every_way_to_split_finds_its_own_name)
         ck_assert_msg(export_with(path, &report, &err) == LMQ_OK, "%s: %s",
                       p->name, err.message);
         lmq_report_free(report);
-        unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
-        ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, &err),
-                         LMQ_OK);
-        ck_assert_int_eq(lmq_gguf_get_text(meta, "tokenizer.ggml.pre", &pre,
-                                           &n_pre, &err),
-                         LMQ_OK);
-        ck_assert_msg(lmq_chars_equal(lmq_chars(pre, n_pre),
-                                      lmq_chars(p->name, strlen(p->name))),
-                      "%.*s, not %s", (int)n_pre, (const char *)pre, p->name);
-        lmq_gguf_meta_close(meta);
-        free(bytes);
-        remove(in_folder("a.gguf"));
+        take_pre(p->name);
     }
     free(path);
 }
