@@ -43,7 +43,7 @@ enum lmq_status lmq_output_check_space(const char *path, uint64_t size,
                                        struct lmq_error *err);
 
 /* For a set: after its commit nothing stands at `path`, which may be so
- * already. */
+ * already. Of a symbolic link what it leads to stays. */
 enum lmq_status lmq_output_remove(const char *path,
                                   const struct lmq_originals *originals,
                                   struct lmq_output **out,
