@@ -3,9 +3,8 @@
  *
  * One that came from a GGUF is copied. Any other is said in GGUF's words as
  * well as they can, and then judged by what it does: opened again, it must
- * have the same pieces and take a text full of traps apart in the same way.
- * So the name of the pre-tokenizer is found by trying, and a tokenizer that
- * GGUF has no words for is refused, not approximated.
+ * have the same pieces and take a text full of traps apart in the same way. A
+ * tokenizer that GGUF has no words for is refused, not approximated.
  */
 #include "config.h"
 
@@ -21,6 +20,7 @@
 #include "base/size.h"
 #include "base/text/buffer.h"
 #include "base/text/utf8.h"
+#include "convert/export/export_gguf_pre.h"
 #include "formats/gguf/gguf_meta.h"
 #include "runtime/chat/chat_template.h"
 #include "runtime/tokenizer/tokenizer.h"
@@ -336,43 +336,6 @@ put_all(struct lmq_gguf_builder *builder, const struct lmq_gguf_words *v)
 
 /* ---- Judging ---- */
 
-/* Words, spaces, digits, signs and letters that pre-tokenizers treat in
- * different ways. */
-static const char traps[] =
-    "Once upon a time, there was a girl.  She'd 3 cats!\n\n"
-    "\tif (x1 == 1234567) { return a+b*c; }   // don't DON'T I'LL we've\r\n"
-    "  $12.50 100% \u20ac5 _a_b_ __ ... ?! --- #hash @me "
-    "a\u00a0b \u00e9l\u00e8ve na\u00efve \u00d1and\u00fa \u00df\n   \n \n"
-    "\u0417\u0434\u0440\u0430\u0432\u0441\u0442\u0432\u0443\u0439 "
-    "\u4f60\u597d\uff0c\u4e16\u754c 2024\u5e74 "
-    "\u3053\u3093\u306b\u3061\u306f \ud55c\uad6d\uc5b4 "
-    "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 "
-    "\u0939\u093f\u0928\u094d\u0926\u0940 \U0001f642\U0001f44d\U0001f3fd "
-    "\u2160 \u00bd \u00b2 camelCaseHTTPServer 3rd 1,000.5\n\n(c) a'Sb "
-    "'SHello \u00e9's DON'T\u00e9 o'same x\n\ny/   the  a    in\n  7 end  ";
-
-/* What patterns ask for, one of each kind; nothing that NFC would change: of
- * that `apart` tells. */
-static const char *const kinds[] = {
-    "a", "B", "\u01c5", "\u02bc", "\u017f", "\u4e2d", "\u30ab", "\ud55c",
-    "\u0e17", "\u0363", "1", "12345", "\u0663", "\u00bd", " ", "     ",
-    "\u00a0", "\t", "\r", "\n", "\u200d", "!", "/", "_", "\u3002", "\uff0c",
-    "\u201c", "+", "\u20ac", "\U0001f642", "'", "'s", "'re", "'LL", "'d",
-};
-
-/* Each kind behind each two others, for what traps are too few. */
-static void
-add_neighbours(struct lmq_buffer *text)
-{
-    const size_t n = sizeof(kinds) / sizeof(kinds[0]);
-
-    for (size_t i = 0; i < n * n * n; i++) {
-        const size_t at[] = {i / (n * n), i / n % n, i % n};
-        for (size_t k = 0; k < 3; k++)
-            lmq_buffer_append(text, kinds[at[k]], strlen(kinds[at[k]]));
-    }
-}
-
 /* Letters and their marks apart: GGUF has no word for putting them together,
  * as Unicode's NFC does. */
 static const char apart[] = "e\u0301 a\u0301b";
@@ -406,29 +369,6 @@ encodes_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
     return is_same;
 }
 
-/* Whether no vocabulary could tell one from the other: where it has no piece
- * across a cut, ids are the same with it and without. */
-static bool
-cuts_alike(const struct lmq_tokenizer *a, const struct lmq_tokenizer *b,
-           const char *text, size_t n, enum lmq_status *status)
-{
-    struct lmq_parts x = {0}, y = {0};
-    size_t i = 0;
-
-    *status = lmq_tokenizer_cut(a, text, n, &x, NULL);
-    if (*status == LMQ_OK)
-        *status = lmq_tokenizer_cut(b, text, n, &y, NULL);
-    if (*status == LMQ_OK)
-        while (i < x.n && i < y.n && x.parts[i].n == y.parts[i].n)
-            i++;
-    bool is_same = *status == LMQ_OK && i == x.n && i == y.n &&
-                   x.text.n == y.text.n &&
-                   memcmp(x.text.bytes, y.text.bytes, x.text.n) == 0;
-    lmq_parts_free(&x);
-    lmq_parts_free(&y);
-    return is_same;
-}
-
 /* The model may name a begin token where the tokenizer does not. */
 static bool
 is_alike(struct lmq_gguf_words *v, const struct lmq_tokenizer *b,
@@ -443,26 +383,11 @@ is_alike(struct lmq_gguf_words *v, const struct lmq_tokenizer *b,
     return a->model.prefers_whole == b->model.prefers_whole &&
            (bos < 0 || bos == lmq_tokenizer_bos(b)) &&
            lmq_tokenizer_default_flags(a) == lmq_tokenizer_default_flags(b) &&
-           (!a->is_byte_level ||
-            cuts_alike(a, b, traps, strlen(traps), status)) &&
-           encodes_alike(a, b, traps, strlen(traps), 0, status) &&
+           encodes_alike(a, b, lmq_gguf_traps, strlen(lmq_gguf_traps), 0,
+                         status) &&
            (v->composes ||
             encodes_alike(a, b, apart, strlen(apart), 0, status)) &&
            encodes_alike(a, b, "a", 1, lmq_tokenizer_default_flags(a), status);
-}
-
-static enum lmq_status
-compare_neighbours(struct lmq_gguf_words *v, const struct lmq_tokenizer *b)
-{
-    struct lmq_buffer text = {0};
-    enum lmq_status status = LMQ_ERR_NOMEM;
-
-    add_neighbours(&text);
-    if (!text.has_failed)
-        v->is_near = !cuts_alike(v->t, b, (const char *)text.bytes, text.n,
-                                 &status);
-    lmq_buffer_free(&text);
-    return status;
 }
 
 /* What a token takes beside it, or wants to stand there. */
@@ -568,33 +493,9 @@ test_round_trip(struct lmq_gguf_words *v, bool *is_good, struct lmq_error *err)
         *is_good = is_alike(v, t, &status);
     if (*is_good)
         status = compare_habits(v, t);
-    if (*is_good && status == LMQ_OK && v->t->is_byte_level)
-        status = compare_neighbours(v, t);
     lmq_tokenizer_close(t);
     lmq_gguf_build_free(&builder);
     return status == LMQ_ERR_NOMEM ? lmq_fail_nomem(err) : LMQ_OK;
-}
-
-/* The first that cuts as the tokenizer does, or else the first that only rare
- * neighbours tell from it. */
-static enum lmq_status
-find_pretype(struct lmq_gguf_words *v, bool *is_good, struct lmq_error *err)
-{
-    const struct lmq_pretype *near = NULL, *p = lmq_pretype_next(NULL);
-    enum lmq_status status = LMQ_OK;
-
-    for (; p != NULL && status == LMQ_OK; p = lmq_pretype_next(p)) {
-        v->pre = p->name;
-        status = test_round_trip(v, is_good, err);
-        if (*is_good && !v->is_near)
-            return status;
-        if (*is_good && near == NULL)
-            near = p;
-    }
-    if (status != LMQ_OK || near == NULL)
-        return status;
-    v->pre = near->name;
-    return test_round_trip(v, is_good, err);
 }
 
 static enum lmq_status
@@ -614,7 +515,9 @@ find_words(struct lmq_gguf_words *v, struct lmq_error *err)
         status = test_round_trip(v, &is_good, err);
     } else if (!is_good && v->t->model.has_table) {
         v->model = "gpt2";
-        status = find_pretype(v, &is_good, err);
+        status = lmq_gguf_find_pre(v->t, &v->pre, &v->is_near, err);
+        if (status == LMQ_OK && v->pre != NULL)
+            status = test_round_trip(v, &is_good, err);
     }
     if (status != LMQ_OK || is_good)
         return status;

@@ -123,6 +123,10 @@ struct lmq_pretype {
 const struct lmq_pretype *lmq_pretype_find(struct lmq_chars name);
 /* The first name of each way to split: NULL begins, and is behind the last. */
 const struct lmq_pretype *lmq_pretype_next(const struct lmq_pretype *pretype);
+/* Adds its splits. */
+enum lmq_status lmq_pretype_split(struct lmq_tokenizer *t,
+                                  const struct lmq_pretype *pretype,
+                                  struct lmq_error *err);
 extern const char lmq_pattern_gpt2[];
 extern const char lmq_pattern_llama3[];
 extern const char lmq_pattern_qwen2[];

@@ -184,20 +184,6 @@ add_merges(struct lmq_tokenizer *t, const struct lmq_gguf_value *merges,
 
 /* ---- "gpt2" ---- */
 
-static enum lmq_status
-add_splits(struct lmq_tokenizer *t, const struct lmq_pretype *pretype,
-           struct lmq_error *err)
-{
-    enum lmq_status status = LMQ_OK;
-
-    for (size_t i = 0; pretype->patterns[i] != NULL && status == LMQ_OK; i++) {
-        const char *pattern = pretype->patterns[i];
-        status = lmq_pipeline_split_at(t, lmq_chars(pattern, strlen(pattern)),
-                                       false, LMQ_SPLIT_ISOLATED, false, err);
-    }
-    return status;
-}
-
 static bool
 is_special(enum lmq_piece_type type)
 {
@@ -293,7 +279,7 @@ read_byte_level(struct lmq_tokenizer *t, const struct lmq_gguf_meta *meta,
     if (status == LMQ_OK)
         status = keep_names(t, c->tokens, err);
     if (status == LMQ_OK)
-        status = add_splits(t, pretype, err);
+        status = lmq_pretype_split(t, pretype, err);
     return status == LMQ_OK ? add_special(t, err) : status;
 }
 

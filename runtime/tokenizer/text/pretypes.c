@@ -306,3 +306,17 @@ lmq_pretype_next(const struct lmq_pretype *p)
         p++;
     return p < end ? p : NULL;
 }
+
+enum lmq_status
+lmq_pretype_split(struct lmq_tokenizer *t, const struct lmq_pretype *pretype,
+                  struct lmq_error *err)
+{
+    enum lmq_status status = LMQ_OK;
+
+    for (size_t i = 0; pretype->patterns[i] != NULL && status == LMQ_OK; i++) {
+        const char *pattern = pretype->patterns[i];
+        status = lmq_pipeline_split_at(t, lmq_chars(pattern, strlen(pattern)),
+                                       false, LMQ_SPLIT_ISOLATED, false, err);
+    }
+    return status;
+}
