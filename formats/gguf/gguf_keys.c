@@ -501,6 +501,15 @@ lmq_gguf_family_for(const char *architecture)
     return name == NULL ? NULL : lmq_family_of_gguf(name, strlen(name));
 }
 
+/* llama.cpp asks for some of the keys where there are none, too: in the family
+ * with latents that has both kinds of models. */
+static bool
+speaks_of_experts(const struct lmq_family *family,
+                  const struct lmq_hparams *h)
+{
+    return h->n_experts > 0 || (family->gguf.keys & LMQ_GGUF_LATENT) != 0;
+}
+
 /* The description as the keys hold it: defaults are spelled out, and some
  * fields stand there in another form. */
 static struct lmq_hparams
@@ -516,6 +525,8 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
         written.hidden_dim = h->expert_dim;
     if (written.hidden_dim == 0)
         written.hidden_dim = h->expert_dim;
+    if (h->n_experts == 0 && speaks_of_experts(family, h))
+        written.expert_dim = h->hidden_dim;
     if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 &&
         (family->gguf.keys & LMQ_GGUF_SHARED_DIM) == 0)
         written.shared_dim = 0; /* a number of experts says it */
@@ -573,9 +584,10 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
                              : ".attention.layer_norm_epsilon",
                          hparams->norm_eps);
     if ((family->gguf.keys & (LMQ_GGUF_ROUTER | LMQ_GGUF_STEP)) != 0 &&
-        hparams->n_experts > 0)
+        speaks_of_experts(family, hparams))
         lmq_gguf_write_dense_layers(builder, family, hparams);
-    if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 && hparams->n_experts > 0)
+    if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 &&
+        speaks_of_experts(family, hparams))
         lmq_gguf_write_router(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_ROPE)
         lmq_gguf_write_rope(builder, family, hparams);

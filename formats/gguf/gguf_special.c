@@ -335,8 +335,10 @@ lmq_gguf_read_experts(struct lmq_gguf_reader *r)
     struct lmq_hparams *h = r->h;
     uint32_t used = h->n_experts_used;
 
-    if (h->n_experts == 0)
+    if (h->n_experts == 0) {
+        h->expert_dim = 0; /* which may be said nevertheless */
         return LMQ_OK;
+    }
     if (!(r->family->gguf.keys & LMQ_GGUF_EXPERT_DIM))
         h->expert_dim = h->hidden_dim;
     else if (h->expert_dim == 0 && used > 0)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "formats/gguf/gguf_meta.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
@@ -121,11 +122,8 @@ static const struct {
     {"llama4", "attention_chunk"},
     {"gptj", "no name"},
     {"opt", "no name"},
-    {"youtu", "no name"},
-    {"solar-open", "no name"},
     {"granite-swa", "rope_local_theta"},
     {"vaultgemma", "no name"},
-    {"bamba", "no name"},
     {"flex-olmo", "no name"},
     {"hyperclova", "no name"},
     {"minicpm3", "no name"},
@@ -418,6 +416,39 @@ START_TEST(a_description_without_words_is_refused)
 }
 END_TEST
 
+/* llama.cpp loads no model of latents without these, has it experts or not. */
+START_TEST(a_model_of_latents_says_that_it_has_no_experts)
+{
+    static const struct {
+        const char *key;
+        uint64_t number;
+    } wanted[] = {
+        {"deepseek2.leading_dense_block_count", 4},
+        {"deepseek2.expert_feed_forward_length", 92},
+        {"deepseek2.expert_shared_count", 0},
+    };
+    struct family_model *model = family_make(family_find("youtu"), 1, 0, 1);
+    struct lmq_gguf_meta *meta;
+    size_t n;
+
+    family_write(model, in_folder("family"));
+    lmq_report_free(
+        export_gguf(in_folder("family"), in_folder("a.gguf"), NULL));
+    unsigned char *bytes = read_file(in_folder("a.gguf"), &n);
+    ck_assert_int_eq(lmq_gguf_meta_open(bytes, n, &meta, NULL, NULL), LMQ_OK);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        uint64_t number = 99;
+        ck_assert_int_eq(lmq_gguf_get_uint(meta, wanted[i].key, UINT32_MAX,
+                                           &number, NULL),
+                         LMQ_OK);
+        ck_assert_uint_eq(number, wanted[i].number);
+    }
+    lmq_gguf_meta_close(meta);
+    free(bytes);
+    family_free(model);
+}
+END_TEST
+
 /* ---- The bundled model ---- */
 
 static const char *
@@ -623,6 +654,7 @@ main(void)
         only_what_fits_is_in_another_order,
         what_does_not_decay_is_refused,
         a_description_without_words_is_refused,
+        a_model_of_latents_says_that_it_has_no_experts,
         int8_groups_become_blocks_as_they_are,
         exported_integers_give_the_same_bits,
         integers_that_no_kernel_takes_are_floats,
