@@ -61,14 +61,16 @@ copy_rows(struct lmq_model *model, struct lmq_matrix *matrix,
           struct lmq_error *err)
 {
     struct lmq_scratch scratch = {0};
-    size_t n = (size_t)matrix->tensor->n_elements;
 
-    float *copy = lmq_mem_aligned(n, sizeof(*copy));
+    /* More than 32 bits can count is no memory there. */
+    float *copy = lmq_mem_aligned(matrix->n_rows,
+                                  matrix->n_cols * sizeof(*copy));
     if (copy == NULL)
         return lmq_fail_nomem(err);
     matrix->owned = copy;
     enum lmq_status status = lmq_checkpoint_read(
-        model->checkpoint, matrix->tensor, 0, n, copy, &scratch, err);
+        model->checkpoint, matrix->tensor, 0, matrix->n_rows * matrix->n_cols,
+        copy, &scratch, err);
     lmq_scratch_free(&scratch);
     set_rows(matrix, copy, LMQ_ROW_F32);
     return status;
