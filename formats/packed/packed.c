@@ -18,39 +18,27 @@
 #include "formats/packed/schemes.h"
 
 #define METHOD "quant_method"
+/* A bit for each element, set if it is kept. */
+#define MASK ".bitmask"
+/* What an input of the matrix is multiplied with. */
+#define INPUT_SCALE ".pre_quant_scale"
 
 /* ---- Schemes ---- */
 
-/* Asked about what a running model is to multiply activations with. */
+/* Asked about what only a matrix has that cannot be read, or not alone. */
 static enum lmq_status
-refuse_rotation(struct lmq_packer *packer, struct lmq_tensor *tensor,
-                struct lmq_error *err)
+refuse_mark(struct lmq_packer *packer, struct lmq_tensor *tensor,
+            struct lmq_error *err)
 {
-    (void)err;
-    lmq_packer_refuse(packer, "'%s' turns activations",
-                      strrchr(tensor->stored_name, '.'));
-    return LMQ_OK;
-}
+    const char *ending = strrchr(tensor->stored_name, '.');
 
-/* The elements that are kept, and a bit for each place that has one. */
-static enum lmq_status
-refuse_sparse(struct lmq_packer *packer, struct lmq_tensor *tensor,
-              struct lmq_error *err)
-{
-    (void)tensor;
     (void)err;
-    lmq_packer_refuse(packer, "sparse, with bit masks");
-    return LMQ_OK;
-}
-
-/* By what an input of the matrix is multiplied with. */
-static enum lmq_status
-refuse_scaled(struct lmq_packer *packer, struct lmq_tensor *tensor,
-              struct lmq_error *err)
-{
-    (void)tensor;
-    (void)err;
-    lmq_packer_refuse(packer, "behind scaled activations");
+    if (strcmp(ending, MASK) == 0)
+        lmq_packer_refuse(packer, "sparse, with bit masks");
+    else if (strcmp(ending, INPUT_SCALE) == 0)
+        lmq_packer_refuse(packer, "behind scaled activations");
+    else
+        lmq_packer_refuse(packer, "'%s' turns activations", ending);
     return LMQ_OK;
 }
 
@@ -83,14 +71,14 @@ static const struct scheme {
      lmq_compressed_join, true, NULL},
     {"compressed-tensors", "compressed-tensors", "", lmq_int8_join, true,
      NULL},
-    {NULL, "compressed-tensors", ".bitmask", refuse_sparse, true, NULL},
-    {"modelopt", "ModelOpt", ".pre_quant_scale", refuse_scaled, true, NULL},
+    {NULL, "compressed-tensors", MASK, refuse_mark, true, NULL},
+    {"modelopt", "ModelOpt", INPUT_SCALE, refuse_mark, true, NULL},
     {"modelopt", "ModelOpt", "", lmq_int8_join, true, NULL},
     {"quark", "Quark", NULL, NULL, true, NULL},
-    {NULL, "AutoRound", ".hadamard_matrix", refuse_rotation, true, NULL},
-    {NULL, "AutoRound", ".spinquant_r1_size", refuse_rotation, true, NULL},
-    {NULL, "AutoRound", ".spinquant_r4_size", refuse_rotation, true, NULL},
-    {NULL, "Quark", ".input_rotation", refuse_rotation, true, NULL},
+    {NULL, "AutoRound", ".hadamard_matrix", refuse_mark, true, NULL},
+    {NULL, "AutoRound", ".spinquant_r1_size", refuse_mark, true, NULL},
+    {NULL, "AutoRound", ".spinquant_r4_size", refuse_mark, true, NULL},
+    {NULL, "Quark", ".input_rotation", refuse_mark, true, NULL},
     {NULL, "NVFP4", "weight_scale_2", lmq_nvfp4_join, false, NULL},
     {"eetq", "EETQ", ".weight_scales", NULL, false, NULL},
     {"hqq", "HQQ", ".W_q", lmq_hqq_join, false, NULL},
