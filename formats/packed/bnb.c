@@ -366,8 +366,7 @@ join(struct lmq_packer *packer, const struct parts *p,
                      kind, state->block,
                      p->nested != NULL ? ", nested" : "");
     return lmq_packer_join(packer, p->codes, "", "", &bnb->packing,
-                           state->dims, state->n_dims, parts,
-                           p->nested == NULL ? 3 : 5, err);
+                           state->dims, state->n_dims, parts, 5, err);
 }
 
 static enum lmq_status
@@ -462,7 +461,7 @@ join8(struct lmq_packer *packer, struct lmq_tensor *codes,
     affine->factor = (float)(1.0 / 127);
     lmq_packer_found(packer, "matrices of bitsandbytes, 8 bits");
     return lmq_affine_join(packer, codes, "", "", affine, codes->dims, 2,
-                           parts, format == NULL ? 1 : 2, err);
+                           parts, 2, err);
 }
 
 /* Asked about the scales. */

@@ -245,29 +245,15 @@ attach_members(const struct lmq_packer *packer, struct lmq_affine *affine,
 
 /* ---- One matrix ---- */
 
-static enum lmq_status
-join(struct lmq_packer *packer, const char *ending, struct parts *p,
-     struct lmq_affine *affine, struct lmq_error *err)
-{
-    struct lmq_tensor *const all[] = {p->scales, p->zeros, p->shape,
-                                      p->members};
-    const uint64_t dims[2] = {p->rows, p->cols};
-    struct lmq_tensor *parts[sizeof(all) / sizeof(all[0])];
-    size_t n = 0;
-
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        if (all[i] != NULL)
-            parts[n++] = all[i];
-    return lmq_affine_join(packer, p->codes, ending, PLAIN, affine, dims, 2,
-                           parts, n, err);
-}
-
 /* Takes over the result of all that was attached. */
 static enum lmq_status
 finish(struct lmq_packer *packer, const char *ending, struct parts *p,
        struct lmq_affine *affine, enum lmq_status status,
        struct lmq_error *err)
 {
+    struct lmq_tensor *const parts[] = {p->scales, p->zeros, p->shape,
+                                        p->members};
+    const uint64_t dims[2] = {p->rows, p->cols};
     char text[64];
 
     if (status != LMQ_OK) {
@@ -279,7 +265,8 @@ finish(struct lmq_packer *packer, const char *ending, struct parts *p,
                      strcmp(ending, PLAIN) == 0 ? "" : "compressed-tensors, ",
                      affine->packing.name,
                      lmq_scale_shape_text(affine, text, sizeof(text)));
-    return join(packer, ending, p, affine, err);
+    return lmq_affine_join(packer, p->codes, ending, PLAIN, affine, dims, 2,
+                           parts, 4, err);
 }
 
 static enum lmq_status

@@ -214,7 +214,7 @@ join(struct lmq_packer *packer, struct fp4 *p, struct lmq_error *err)
                      affine->packing.name,
                      lmq_scale_shape_text(affine, text, sizeof(text)));
     return lmq_affine_join(packer, p->codes, p->spelling->codes, PLAIN, affine,
-                           dims, 2, parts, p->global == NULL ? 1 : 2, err);
+                           dims, 2, parts, 2, err);
 }
 
 /* NULL: its name ends like none of them. */

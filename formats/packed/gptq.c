@@ -301,7 +301,7 @@ join(struct lmq_packer *packer, const struct gptq *g, struct lmq_error *err)
                          "matrices of GPTQ, %u bits, groups of %" PRIu64,
                          g->bits, g->group);
     return lmq_affine_join(packer, g->codes, ENDING, ".weight", affine, dims,
-                           2, parts, g->members == NULL ? 2 : 3, err);
+                           2, parts, 3, err);
 }
 
 /* Of AWQ the lines are longer: they hold all codes of an input. */

@@ -363,8 +363,6 @@ static enum lmq_status
 join(struct lmq_packer *packer, struct lmq_tensor *tensor,
      const struct said *said, struct lmq_error *err)
 {
-    struct lmq_tensor *parts[N_ENDINGS];
-    size_t n = 0;
     struct hqq *hqq = calloc(1, sizeof(*hqq));
 
     if (hqq == NULL)
@@ -374,16 +372,13 @@ join(struct lmq_packer *packer, struct lmq_tensor *tensor,
         free(hqq);
         return status;
     }
-    for (size_t i = 0; i < N_ENDINGS; i++)
-        if (said->parts[i] != NULL)
-            parts[n++] = said->parts[i];
     const uint64_t dims[2] = {(uint64_t)said->shape[0],
                               (uint64_t)said->shape[1]};
     lmq_packer_found(packer, "matrices of HQQ, %u bits, groups of %.0f along "
                              "axis %.0f",
                      hqq->bits, (double)said->group, (double)said->axis);
     return lmq_packer_join(packer, tensor, ENDING, ".weight", &hqq->packing,
-                           dims, 2, parts, n, err);
+                           dims, 2, said->parts, N_ENDINGS, err);
 }
 
 enum lmq_status

@@ -270,8 +270,7 @@ join(struct lmq_packer *packer, const struct mlx *m, struct lmq_error *err)
     lmq_packer_found(packer, "matrices of MLX, %s, %u bits, groups of %u",
                      m->mode->name, m->bits, m->group);
     return lmq_affine_join(packer, m->codes, ENDING, ENDING, affine, dims,
-                           m->codes->n_dims, parts, parts[1] == NULL ? 1 : 2,
-                           err);
+                           m->codes->n_dims, parts, 2, err);
 }
 
 /* Asked about scales, which GPTQ and others have too; but not beside words

@@ -485,7 +485,8 @@ lmq_packer_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
     if (status == LMQ_OK)
         status = take_part(packer, tensor, &n_bytes, err);
     for (size_t i = 0; i < n_parts && status == LMQ_OK; i++)
-        status = take_part(packer, parts[i], &n_bytes, err);
+        if (parts[i] != NULL)
+            status = take_part(packer, parts[i], &n_bytes, err);
     if (status == LMQ_OK)
         status = rename_joined(packer, tensor, ending, new_ending, err);
     if (status != LMQ_OK)

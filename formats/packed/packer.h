@@ -108,8 +108,8 @@ struct lmq_grid lmq_packer_grid(const struct lmq_tensor *part);
 
 /*
  * Takes over `packing`: the tensor has that shape from now on and is called
- * like before, but with `new_ending` for `ending`; the parts are no tensors of
- * their own.
+ * like before, but with `new_ending` for `ending`; the parts, some of which may
+ * be NULL, are no tensors of their own.
  */
 enum lmq_status lmq_packer_join(struct lmq_packer *packer,
                                 struct lmq_tensor *tensor, const char *ending,
