@@ -28,9 +28,9 @@ is_supported(struct lmq_packer *packer)
 {
     static const char *const versions[] = {"version", "checkpoint_format",
                                            "format"};
-    int64_t bits = lmq_packer_number(packer, "bits", 4);
+    int64_t bits = lmq_packer_number(packer->config, "bits", 4);
 
-    bits = lmq_packer_number(packer, "w_bit", bits);
+    bits = lmq_packer_number(packer->config, "w_bit", bits);
     if (bits != 4)
         lmq_packer_refuse(packer, "bits %" PRId64, bits);
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
@@ -46,9 +46,9 @@ check_group(const struct lmq_packer *packer, const struct lmq_tensor *codes,
             const struct lmq_tensor *scales, struct lmq_error *err)
 {
     uint64_t cols = codes->dims[0], n_groups = scales->n_rows;
-    int64_t said = lmq_packer_number(packer, "group_size", 0);
+    int64_t said = lmq_packer_number(packer->config, "group_size", 0);
 
-    said = lmq_packer_number(packer, "q_group_size", said);
+    said = lmq_packer_number(packer->config, "q_group_size", said);
     uint64_t group = said > 0 ? (uint64_t)said : cols;
     if (n_groups > 0 && cols % n_groups == 0 &&
         ((said <= 0 && said != -1) || group == cols / n_groups ||

@@ -62,7 +62,7 @@ is_supported(struct lmq_packer *packer)
 {
     const char *format = format_of(packer);
     const char *words = lmq_packer_text(packer, "pack_dtype");
-    int64_t bits = lmq_packer_number(packer, "bits", 4);
+    int64_t bits = lmq_packer_number(packer->config, "bits", 4);
 
     if (strcmp(format, "gptq") != 0 && strcmp(format, "gptq_v2") != 0)
         lmq_packer_refuse(packer, "format %.32s", format);
@@ -85,7 +85,7 @@ find_bits(const struct lmq_packer *packer, struct gptq *g,
           struct lmq_error *err)
 {
     static const unsigned known[] = {2, 3, 4, 8};
-    int64_t said = lmq_packer_number(packer, "bits", 0);
+    int64_t said = lmq_packer_number(packer->config, "bits", 0);
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (lmq_u64_ceil_div(g->rows * known[i], 32) == g->zeros->n_cols &&
@@ -123,7 +123,7 @@ static enum lmq_status
 find_group(const struct lmq_packer *packer, struct gptq *g,
            struct lmq_error *err)
 {
-    int64_t said = lmq_packer_number(packer, "group_size", 0);
+    int64_t said = lmq_packer_number(packer->config, "group_size", 0);
     bool is_said = said == -1 || said > 0;
 
     g->group = said > 0 ? (uint64_t)said : g->cols;

@@ -105,22 +105,14 @@ fits(const struct mlx *m, int64_t bits, int64_t group)
                m->scales->n_cols * (uint64_t)group;
 }
 
-static int64_t
-number_of(const json_t *settings, const char *key, int64_t absent)
-{
-    const json_t *found = json_object_get(settings, key);
-
-    return json_is_integer(found) ? json_integer_value(found) : absent;
-}
-
 static enum lmq_status
 find_layout(struct mlx *m, const json_t *settings, struct lmq_error *err)
 {
     int64_t bits = m->mode->bits, group = m->mode->group;
 
     if (bits == 0) {
-        bits = number_of(settings, "bits", 4);
-        group = number_of(settings, "group_size", 64);
+        bits = lmq_packer_number(settings, "bits", 4);
+        group = lmq_packer_number(settings, "group_size", 64);
     }
     if (!fits(m, bits, group) ||
         m->scales->n_cols * (uint64_t)group > LMQ_MAX_WIDTH) {

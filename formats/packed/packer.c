@@ -167,10 +167,9 @@ check_ignored(const struct lmq_packer *packer, const struct lmq_tensor *tensor,
 /* A value of another type counts as absent: what must be there is held against
  * the tensors anyway. */
 int64_t
-lmq_packer_number(const struct lmq_packer *packer, const char *key,
-                  int64_t absent)
+lmq_packer_number(const json_t *config, const char *key, int64_t absent)
 {
-    const json_t *found = json_object_get(packer->config, key);
+    const json_t *found = json_object_get(config, key);
 
     return json_is_integer(found) ? json_integer_value(found) : absent;
 }

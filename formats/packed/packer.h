@@ -43,8 +43,8 @@ struct lmq_packer {
 enum lmq_status lmq_packer_check_config(struct lmq_packer *packer,
                                         struct lmq_error *err);
 
-/* A whole number; `absent` where there is none. */
-int64_t lmq_packer_number(const struct lmq_packer *packer, const char *key,
+/* A whole number of it or of a part of it; `absent` where there is none. */
+int64_t lmq_packer_number(const json_t *config, const char *key,
                           int64_t absent);
 /* "" where there is none. */
 const char *lmq_packer_text(const struct lmq_packer *packer, const char *key);
