@@ -247,8 +247,8 @@ is_recurrent(const struct lmq_hparams *h, const char *type)
 }
 
 /* "layer_types" says of each layer whether it has a window, or a recurrence in
- * place of attention. Where the model
- * class does not look at it, it must not say anything else than we do. */
+ * place of attention. Where the model class does not look at it, it must not
+ * say anything else than we do. */
 static void
 read_layer_types(struct lmq_hf_config *config)
 {
@@ -257,12 +257,7 @@ read_layer_types(struct lmq_hf_config *config)
 
     if (list == NULL)
         return;
-    if (json_array_size(list) != h->n_layers || h->n_layers > LMQ_MAX_LAYERS) {
-        lmq_hf_fail(config, "'layer_types' in the configuration names %zu of "
-                            "%u layers",
-                    json_array_size(list), h->n_layers);
-        return;
-    }
+    lmq_hf_expect_layers(config, "layer_types", json_array_size(list));
     for (uint32_t i = 0; i < h->n_layers; i++) {
         const char *type = json_string_value(json_array_get(list, i));
         const char *all = config->source->n_chosen > 0 ? "indexed_attention"

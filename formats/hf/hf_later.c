@@ -96,8 +96,7 @@ lmq_hf_windows_llama4(struct lmq_hf_config *config)
     size_t n = json_array_size(turns);
 
     if (n > 0 && n < h->n_layers)
-        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
-                    key, n, h->n_layers);
+        lmq_hf_expect_layers(config, key, n);
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (n == 0 ? (i + 1) % period == 0
                    : lmq_hf_number(config, json_array_get(turns, i), key) == 0)
@@ -331,9 +330,8 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
     still_full_layers(config);
     if (sparse == NULL)
         lmq_hf_mark_first_dense(config, "first_k_dense_replace", 1);
-    else if (json_array_size(sparse) != config->hparams->n_layers)
-        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
-                    key, json_array_size(sparse), config->hparams->n_layers);
+    else
+        lmq_hf_expect_layers(config, key, json_array_size(sparse));
     json_array_foreach(sparse, i, layer) {
         if (!json_is_boolean(layer))
             lmq_hf_fail(config,

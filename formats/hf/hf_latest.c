@@ -227,9 +227,7 @@ read_bases(struct lmq_hf_config *config)
 
     if (list == NULL)
         return;
-    if (json_array_size(list) != h->n_layers)
-        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
-                    key, json_array_size(list), h->n_layers);
+    lmq_hf_expect_layers(config, key, json_array_size(list));
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
         const json_t *item = json_array_get(list, i);
         double base = json_number_value(item);

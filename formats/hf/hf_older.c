@@ -92,7 +92,7 @@ lmq_hf_windows_gptneo(struct lmq_hf_config *config)
     static const char layers_key[] = "attention_layers";
     const json_t *types = lmq_hf_list(config, config->json, key), *turns;
     const json_t *layers = lmq_hf_list(config, config->json, layers_key);
-    uint32_t n_layers = config->hparams->n_layers, n = 0;
+    uint32_t n = 0;
     size_t i;
 
     if (config->hparams->sliding_window == 0)
@@ -109,9 +109,7 @@ lmq_hf_windows_gptneo(struct lmq_hf_config *config)
             mark_turns(config, key, json_array_get(turns, 0),
                        lmq_hf_number(config, json_array_get(turns, 1), key),
                        &n);
-    if (n != n_layers)
-        lmq_hf_fail(config, "'%s' in the configuration names %u of %u layers",
-                    layers != NULL ? layers_key : key, n, n_layers);
+    lmq_hf_expect_layers(config, layers != NULL ? layers_key : key, n);
 }
 
 /* What is about attention stands in an object of its own. */

@@ -206,6 +206,16 @@ lmq_hf_period(struct lmq_hf_config *config, const char *key, uint32_t absent)
     return period == 0 ? 1 : period;
 }
 
+void
+lmq_hf_expect_layers(struct lmq_hf_config *config, const char *key, size_t n)
+{
+    uint32_t n_layers = config->hparams->n_layers;
+
+    if (n != n_layers)
+        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
+                    key, n, n_layers);
+}
+
 bool
 lmq_hf_mark_listed_dense(struct lmq_hf_config *config)
 {
@@ -215,9 +225,7 @@ lmq_hf_mark_listed_dense(struct lmq_hf_config *config)
 
     if (list == NULL)
         return false;
-    if (json_array_size(list) != h->n_layers)
-        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
-                    key, json_array_size(list), h->n_layers);
+    lmq_hf_expect_layers(config, key, json_array_size(list));
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
         const char *type = json_string_value(json_array_get(list, i));
         if (type != NULL && strcmp(type, "dense") == 0)

@@ -73,6 +73,10 @@ void lmq_hf_unmark(struct lmq_hf_config *config, int64_t layer,
 uint32_t lmq_hf_period(struct lmq_hf_config *config, const char *key,
                        uint32_t absent);
 
+/* An error unless a list that has this key names all of them. */
+void lmq_hf_expect_layers(struct lmq_hf_config *config, const char *key,
+                          size_t n);
+
 /* Marks as dense those that "mlp_layer_types" calls so; false if that is not
  * there. */
 bool lmq_hf_mark_listed_dense(struct lmq_hf_config *config);

@@ -89,8 +89,7 @@ lmq_hf_windows_smollm3(struct lmq_hf_config *config)
         lmq_hf_has(config->json, "sliding_window"))
         h->sliding_window = lmq_hf_period(config, "sliding_window", 0);
     if (has_rope != NULL && json_array_size(has_rope) < h->n_layers)
-        lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
-                    key, json_array_size(has_rope), h->n_layers);
+        lmq_hf_expect_layers(config, key, json_array_size(has_rope));
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
         bool is_rope =
             has_rope == NULL
