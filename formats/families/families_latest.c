@@ -345,7 +345,8 @@ const struct lmq_family lmq_latest_families[] = {
             RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
             .head_dim = 128, .theta = 1e6, .has_layer_types = true,
             .turns_unsaid = true, .keys = {sizes, head_dim, cwm_keys},
-            .windows = lmq_hf_windows_cwm, .names = LMQ_NAMES_LLAMA},
+            .windows = lmq_hf_windows_first_of_four,
+            .names = LMQ_NAMES_LLAMA},
      .gguf = {.name = "llama"}},
     {.name = "helium",
      .hf = {.classes = {{"HeliumForCausalLM", "helium", NULL, false}},
@@ -465,7 +466,7 @@ const struct lmq_family lmq_latest_families[] = {
             RMS_EPS(1e-5), .context = 8192, .n_kv_heads = 4,
             .theta = 10000, .has_tied_head = true, .has_layer_types = true,
             .keys = {sizes, granite_keys, granite_window_keys},
-            .windows = lmq_hf_windows_granite,
+            .windows = lmq_hf_windows_first_of_four,
             .finish = lmq_hf_finish_granite_windows, MLP_BIASES},
      .gguf = {.name = "granite_swa", .keys = GRANITE_KEYS,
               .has_rotary_pairs = true, .fuses_shared = true,
@@ -477,7 +478,7 @@ const struct lmq_family lmq_latest_families[] = {
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
             .has_layer_types = true,
             .keys = {sizes, granite_keys, granite_window_experts},
-            .windows = lmq_hf_windows_granite,
+            .windows = lmq_hf_windows_first_of_four,
             .finish = lmq_hf_finish_granite_windows, BIASES},
      .gguf = {.name = "granite_swa"}}, /* as the row above */
     /* Ling and Ring. */

@@ -345,11 +345,12 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
     lmq_hf_route_by_sigmoid(config->hparams);
 }
 
-/* ---- CWM: Llama with windows ---- */
+/* ---- CWM, Granite with windows ---- */
 
-/* The first of each four layers sees everything. */
+/* The first of each four layers sees everything, if "layer_types" says nothing
+ * else. */
 void
-lmq_hf_windows_cwm(struct lmq_hf_config *config)
+lmq_hf_windows_first_of_four(struct lmq_hf_config *config)
 {
     for (uint32_t i = 0; i < lmq_hf_layers(config); i += 4)
         lmq_hf_mark(config, i, LMQ_LAYER_FULL);

@@ -49,12 +49,12 @@ lmq_hf_finish_hyv3(struct lmq_hf_config *config)
     lmq_hf_read_further(config, "num_nextn_predict_layers");
 }
 
-/* Where nothing is said, all layers see everything, and all have experts. */
+/* If "layer_types" says nothing else, all layers see everything; and all have
+ * experts. */
 void
 lmq_hf_windows_mellum(struct lmq_hf_config *config)
 {
-    if (!lmq_hf_has(config->json, "layer_types"))
-        lmq_hf_leave_windows(config, 1);
+    lmq_hf_leave_windows(config, 1);
 }
 
 void
@@ -252,16 +252,6 @@ read_bases(struct lmq_hf_config *config)
     h->rope_local_theta = bases[1];
     if (h->rope_scaling != LMQ_ROPE_PLAIN)
         lmq_hparams_refuse(h, "two bases in '%s' beside a scaling", key);
-}
-
-/* The first of each four layers sees everything, if nothing else is said. */
-void
-lmq_hf_windows_granite(struct lmq_hf_config *config)
-{
-    if (lmq_hf_has(config->json, "layer_types"))
-        return;
-    for (uint32_t i = 0; i < lmq_hf_layers(config); i += 4)
-        lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }
 
 void
