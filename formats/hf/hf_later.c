@@ -17,8 +17,8 @@
 /* ---- Layers that differ ---- */
 
 /* Layers that see everything do not turn, where others have windows. */
-static void
-still_full_layers(struct lmq_hf_config *config)
+void
+lmq_hf_finish_still_full(struct lmq_hf_config *config)
 {
     const struct lmq_hparams *h = config->hparams;
 
@@ -313,12 +313,6 @@ lmq_hf_windows_exaone4(struct lmq_hf_config *config)
             lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }
 
-void
-lmq_hf_finish_still_full(struct lmq_hf_config *config)
-{
-    still_full_layers(config);
-}
-
 /* Its makers' own files say it of each layer. */
 void
 lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
@@ -327,7 +321,7 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
     const json_t *sparse = lmq_hf_list(config, config->json, key), *layer;
     size_t i;
 
-    still_full_layers(config);
+    lmq_hf_finish_still_full(config);
     if (sparse == NULL)
         lmq_hf_mark_first_dense(config, "first_k_dense_replace", 1);
     else

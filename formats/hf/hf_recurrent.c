@@ -451,8 +451,7 @@ lmq_hf_begin_mamba2(struct lmq_hf_config *config)
 void
 lmq_hf_windows_mamba2(struct lmq_hf_config *config)
 {
-    mark_all(config, LMQ_LAYER_DELTA);
-    mark_all(config, LMQ_LAYER_BARE);
+    mark_all(config, LMQ_LAYER_DELTA | LMQ_LAYER_BARE);
 }
 
 /* ---- LFM 2 ---- */
