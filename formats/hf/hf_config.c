@@ -645,19 +645,15 @@ write_layer_types(const struct lmq_hparams *h, json_t **config)
 static void
 write_ids(const struct lmq_hparams *h, json_t **config)
 {
-    json_t *eos = json_array();
+    json_t *eos = h->n_eos == 0   ? json_null()
+                  : h->n_eos == 1 ? json_integer(h->eos[0])
+                                  : json_array();
 
     lmq_put(config, "bos_token_id",
             h->bos >= 0 ? json_integer(h->bos) : json_null());
-    for (uint32_t i = 0; i < h->n_eos; i++)
+    for (uint32_t i = 0; h->n_eos > 1 && i < h->n_eos; i++)
         lmq_append(&eos, json_integer(h->eos[i]));
-    if (h->n_eos > 1)
-        lmq_put(config, "eos_token_id", eos);
-    else
-        lmq_put(config, "eos_token_id",
-                h->n_eos == 1 ? json_integer(h->eos[0]) : json_null());
-    if (h->n_eos <= 1)
-        json_decref(eos);
+    lmq_put(config, "eos_token_id", eos);
 }
 
 /* Whether it says all is not known here: who exports reads it back and
