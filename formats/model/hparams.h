@@ -110,8 +110,7 @@ enum lmq_router {
 /* The score of a group of experts, where groups are chosen first. */
 enum lmq_group_score {
     LMQ_GROUP_SCORE_BEST,     /* its best expert */
-    LMQ_GROUP_SCORE_BEST_TWO, /* the sum of its two best */
-    LMQ_GROUP_SCORE_COUNT
+    LMQ_GROUP_SCORE_BEST_TWO  /* the sum of its two best */
 };
 
 /* What stands in place of attention in some layers: each token changes what the

@@ -158,7 +158,7 @@ read_area(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 
 /* Each is a tensor of its own; those without a place are of no use here. */
 enum { SCALE, ZERO, NBITS, SHAPE, AXIS, GROUP, PACKING, VIEW, QUANT_SCALE,
-       QUANT_ZERO, N_NAMED };
+       QUANT_ZERO };
 
 static const char *const endings[] = {
     [SCALE] = ".scale",

@@ -99,9 +99,7 @@ push_new(struct parser *p, enum lmq_pickle_kind kind,
     (*value)->kind = (unsigned char)kind;
     if (kind >= LMQ_PICKLE_TUPLE) {
         (*value)->is.parts.first = (*value)->is.parts.last =
-            LMQ_PICKLE_NOTHING;
-        (*value)->is.parts.arguments = (*value)->is.parts.state =
-            LMQ_PICKLE_NOTHING;
+            (*value)->is.parts.arguments = LMQ_PICKLE_NOTHING;
     }
     return push(p, index);
 }
@@ -470,19 +468,17 @@ run_call(struct parser *p)
     return status;
 }
 
-/* Would set the state of an object: kept for the few that have one that
- * matters here. */
+/* Would set the state of an object: of none does it matter here. */
 static enum lmq_status
 run_build(struct parser *p)
 {
     if (on_stack(p) < 2)
         return fail_op(p, "has too few values");
-    uint32_t state = p->stack[--p->n_stack];
-    struct lmq_pickle_value *value =
+    p->n_stack--;
+    const struct lmq_pickle_value *value =
         value_at(p, p->stack[p->n_stack - 1]);
     if (value->kind != LMQ_PICKLE_OBJECT && value->kind != LMQ_PICKLE_DICT)
         return fail_op(p, "has no object");
-    value->is.parts.state = state;
     return LMQ_OK;
 }
 

@@ -63,7 +63,6 @@ struct lmq_pickle_value {
         struct {
             uint32_t first, last; /* cells */
             uint32_t arguments;   /* a value: OBJECT, PERSISTENT */
-            uint32_t state;       /* a value that it would be built with */
         } parts;
     } is;
 };
