@@ -252,8 +252,7 @@ lmq_task_read(const struct lmq_tokenizer *tokenizer,
     };
     const struct lmq_text *text = &texts->texts[0];
 
-    *task = (struct lmq_task){.corpus.is_text = true};
-    task->corpus.has_bos = line.bos >= 0;
+    *task = (struct lmq_task){.corpus.has_bos = line.bos >= 0};
     task->corpus.n_bytes = text->n;
     task->corpus.crc = lmq_crc32(0, text->bytes, text->n);
     enum lmq_status status = read_lines(&line, text);

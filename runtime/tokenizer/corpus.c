@@ -491,7 +491,7 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
         flags & LMQ_ENCODE_BOS ? lmq_tokenizer_bos(tokenizer) : -1;
     enum lmq_status status = LMQ_OK;
 
-    *corpus = (struct lmq_corpus){.has_bos = bos >= 0, .is_text = true};
+    *corpus = (struct lmq_corpus){.has_bos = bos >= 0};
     corpus->crcs = calloc(texts->n + 1, sizeof(*corpus->crcs));
     if (corpus->crcs == NULL)
         return lmq_fail_nomem(err);

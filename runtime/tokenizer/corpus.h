@@ -34,7 +34,6 @@ struct lmq_corpus {
     uint32_t *crcs;   /* of each text alone */
     size_t n_texts;
     bool has_bos;     /* windows begin with the begin token */
-    bool is_text;
 };
 
 extern const struct lmq_name lmq_score_names[]; /* of is_second_half */
