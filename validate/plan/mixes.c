@@ -24,7 +24,7 @@ struct variants {
     struct made {
         const struct lmq_tensor *tensor;
         const struct lmq_encoding_choice *choice;
-        struct lmq_variant variant;
+        struct lmq_matrix matrix;
     } *list;
     size_t n, capacity;
 };
@@ -65,7 +65,7 @@ make_variant(struct walk *walk, const struct lmq_tensor *tensor,
 
     for (size_t i = 0; i < into->n; i++)
         if (into->list[i].tensor == tensor && into->list[i].choice == choice)
-            return &into->list[i].variant.matrix;
+            return &into->list[i].matrix;
     if (lmq_mem_grow(&into->list, &into->capacity, into->n + 1,
                      sizeof(*into->list)) != 0) {
         walk->status = lmq_fail_nomem(walk->err);
@@ -74,10 +74,10 @@ make_variant(struct walk *walk, const struct lmq_tensor *tensor,
     struct made *made = &into->list[into->n];
     *made = (struct made){.tensor = tensor, .choice = choice};
     walk->status = lmq_variant_make(walk->mixing->job->reference_file, tensor,
-                                    choice, &walk->workers, &made->variant,
+                                    choice, &walk->workers, &made->matrix,
                                     walk->err);
     into->n += walk->status == LMQ_OK;
-    return walk->status == LMQ_OK ? &made->variant.matrix : NULL;
+    return walk->status == LMQ_OK ? &made->matrix : NULL;
 }
 
 /* For lmq_substitute. */
@@ -100,7 +100,7 @@ static void
 drop(struct variants *variants)
 {
     while (variants->n > 0)
-        lmq_variant_free(&variants->list[--variants->n].variant);
+        lmq_matrix_drop(&variants->list[--variants->n].matrix);
 }
 
 /* ---- For struct lmq_owner ---- */

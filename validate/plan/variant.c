@@ -333,32 +333,22 @@ lmq_variant_make(struct lmq_checkpoint *checkpoint,
                  const struct lmq_tensor *tensor,
                  const struct lmq_encoding_choice *choice,
                  const struct lmq_workers *workers,
-                 struct lmq_variant *variant, struct lmq_error *err)
+                 struct lmq_matrix *matrix, struct lmq_error *err)
 {
     struct making making = begin(checkpoint, tensor, choice);
 
-    *variant = (struct lmq_variant){
-        .matrix = {.n_rows = (size_t)tensor->n_rows,
-                   .n_cols = (size_t)tensor->n_cols,
-                   .tensor = tensor,
-                   .is_copied = true}};
-    making.matrix = &variant->matrix;
-    enum lmq_status status = allocate(&variant->matrix, choice, err);
+    *matrix = (struct lmq_matrix){.n_rows = (size_t)tensor->n_rows,
+                                  .n_cols = (size_t)tensor->n_cols,
+                                  .tensor = tensor,
+                                  .is_copied = true};
+    making.matrix = matrix;
+    enum lmq_status status = allocate(matrix, choice, err);
     if (status == LMQ_OK)
         status = make_all(&making, workers, err);
-    point(&variant->matrix, &making.quant);
-    variant->sum_sq = making.total.sum_sq;
-    variant->err_sq = making.total.err_sq;
+    point(matrix, &making.quant);
     if (status != LMQ_OK)
-        lmq_variant_free(variant);
+        lmq_matrix_drop(matrix);
     return status;
-}
-
-void
-lmq_variant_free(struct lmq_variant *variant)
-{
-    lmq_matrix_drop(&variant->matrix);
-    *variant = (struct lmq_variant){0};
 }
 
 enum lmq_status

@@ -16,22 +16,17 @@ struct lmq_encoding_choice {
     bool is_taken; /* as the source has it: its integers, its floats */
 };
 
-struct lmq_variant {
-    struct lmq_matrix matrix; /* without a bias */
-    double sum_sq, err_sq;    /* over the rows that were looked at */
-};
-
 /* Threads that make variants. */
 enum lmq_status lmq_variant_workers(struct lmq_workers *workers, int threads,
                                     struct lmq_error *err);
 
+/* Without a bias; to be dropped by lmq_matrix_drop(). */
 enum lmq_status lmq_variant_make(struct lmq_checkpoint *checkpoint,
                                  const struct lmq_tensor *tensor,
                                  const struct lmq_encoding_choice *choice,
                                  const struct lmq_workers *workers,
-                                 struct lmq_variant *variant,
+                                 struct lmq_matrix *matrix,
                                  struct lmq_error *err);
-void lmq_variant_free(struct lmq_variant *variant);
 
 /* The error alone, of some rows that are spread over the matrix. */
 enum lmq_status lmq_variant_error(struct lmq_checkpoint *checkpoint,
