@@ -334,8 +334,7 @@ lmq_tiles_unpack(const unsigned char *tile_values,
         lmq_tile_values_size(n_cols, quant->group_size, quant->bits);
     size_t scales_size =
         lmq_tile_scales_size(n_cols, quant->group_size, quant->scales);
-    size_t row_scales = lmq_groups_per_row(n_cols, quant->group_size) *
-                        lmq_scale_size(quant->scales);
+    size_t row_scales = lmq_row_scales_size(n_cols, quant);
     unsigned char *to_scales = scales;
 
     for (size_t row = 0; row < n_rows; row += LMQ_TILE_ROWS) {

@@ -46,6 +46,14 @@ lmq_scale_size(enum lmq_scales scales)
     return scales == LMQ_SCALES_F16 ? 2 : 4;
 }
 
+/* Bytes of the scales of a row. */
+static inline size_t
+lmq_row_scales_size(size_t n_cols, const struct lmq_quant *quant)
+{
+    return lmq_groups_per_row(n_cols, quant->group_size) *
+           lmq_scale_size(quant->scales);
+}
+
 /* Scales as stored: divided by the multiplier, little-endian. */
 void lmq_scales_store(enum lmq_scales type, float multiplier,
                       const float *scales, size_t n, unsigned char *bytes);

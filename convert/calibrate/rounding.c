@@ -371,8 +371,7 @@ lmq_cal_use_written(const struct lmq_cal_layer *layer,
     const struct lmq_plan *plan = layer->plan;
     const struct lmq_quant *quant = &plan->records[item->record].quant;
     struct lmq_matrix *matrix = item->matrix;
-    size_t row_scales = lmq_groups_per_row(matrix->n_cols, quant->group_size) *
-                        lmq_scale_size(quant->scales);
+    size_t row_scales = lmq_row_scales_size(matrix->n_cols, quant);
     int8_t *q = lmq_mem_aligned(matrix->n_rows, matrix->n_cols);
     unsigned char *scales = malloc(matrix->n_rows * row_scales);
     enum lmq_status status = q == NULL || scales == NULL

@@ -58,8 +58,7 @@ read_tiles(const struct lmq_conversion *work, const struct lmq_plan_part *part,
     const struct lmq_record *stored = lmq_plan_stored(work->plan, part);
     const struct lmq_quant *quant = &stored->quant;
     size_t n_cols = (size_t)work->plan->sources[part->record]->n_cols;
-    size_t row_scales = lmq_groups_per_row(n_cols, quant->group_size) *
-                        lmq_scale_size(quant->scales);
+    size_t row_scales = lmq_row_scales_size(n_cols, quant);
     struct lmq_run_sizes room =
         lmq_piece_sizes(stored, lmq_u64_min(STEP, part->n_rows), n_cols);
     unsigned char *values = malloc((size_t)(room.values + room.scales));

@@ -620,8 +620,7 @@ lmq_checkpoint_read_integers(struct lmq_checkpoint *checkpoint,
 {
     const struct lmq_quant *quant = &tensor->quant;
     size_t n_cols = (size_t)tensor->n_cols;
-    size_t row_scales = lmq_groups_per_row(n_cols, quant->group_size) *
-                        lmq_scale_size(quant->scales);
+    size_t row_scales = lmq_row_scales_size(n_cols, quant);
     enum lmq_status (*read)(struct lmq_checkpoint *, const struct lmq_tensor *,
                             uint64_t, size_t, int8_t *, unsigned char *,
                             struct lmq_scratch *, struct lmq_error *) =

@@ -215,8 +215,7 @@ read_rows(struct lmq_input *input, const struct lmq_record *record,
           size_t n_cols, uint64_t row, size_t n, int8_t *q,
           unsigned char *scales, struct lmq_error *err)
 {
-    size_t row_scales = lmq_groups_per_row(n_cols, record->quant.group_size) *
-                        lmq_scale_size(record->quant.scales);
+    size_t row_scales = lmq_row_scales_size(n_cols, &record->quant);
     enum lmq_status status = lmq_input_read(
         input, record->extents[LMQ_VALUES].offset + row * n_cols, q,
         n * n_cols, err);
@@ -246,8 +245,7 @@ make_tile(const struct lmq_quant *quant, size_t n_cols, struct tile *tile,
     *tile = (struct tile){
         .values_size = lmq_tile_values_size(n_cols, group, quant->bits),
         .scales_size = lmq_tile_scales_size(n_cols, group, quant->scales),
-        .row_scales = lmq_groups_per_row(n_cols, group) *
-                      lmq_scale_size(quant->scales),
+        .row_scales = lmq_row_scales_size(n_cols, quant),
     };
     enum lmq_status status = lmq_scratch_reserve(
         scratch,
@@ -329,9 +327,7 @@ read_integers(struct lmq_checkpoint *checkpoint,
         struct lmq_input *input = checkpoint->files[piece->member];
         uint64_t from = row - record->first_row;
         /* The record's: a tensor that is no matrix has no groups to others. */
-        size_t row_scales =
-            lmq_groups_per_row(n_cols, record->quant.group_size) *
-            lmq_scale_size(record->quant.scales);
+        size_t row_scales = lmq_row_scales_size(n_cols, &record->quant);
         size_t step = (size_t)lmq_u64_min(n, record->n_rows - from);
         status = record->layout == LMQ_LAYOUT_TILES
                      ? read_tiles(input, record, n_cols, from, step, q, scales,

@@ -382,9 +382,7 @@ read_integers(struct lmq_checkpoint *checkpoint,
         status = read_integer_area(checkpoint, tensor, &area, q, scales,
                                    scratch, err);
         q += area.n_rows * area.n_cols;
-        scales += area.n_rows *
-                  lmq_groups_per_row(area.n_cols, quant->group_size) *
-                  lmq_scale_size(quant->scales);
+        scales += area.n_rows * lmq_row_scales_size(area.n_cols, quant);
         column += area.n_cols;
         if (column == n_cols) {
             row += area.n_rows;
