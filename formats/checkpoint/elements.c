@@ -89,6 +89,14 @@ lmq_tensor_settle_integers(struct lmq_tensor *tensor)
         tensor->quant = (struct lmq_quant){0};
 }
 
+/* Rows and columns stand in the file in their own order. */
+static bool
+is_in_order(const struct lmq_view *view)
+{
+    return view->unit == 0 && view->first == 0 && view->pairs.n == 0 &&
+           view->rows.inner == 0 && view->columns.inner == 0;
+}
+
 /* Then its bytes in the file are its elements, and can be copied or mapped. */
 bool
 lmq_tensor_is_plain(const struct lmq_tensor *tensor)
@@ -96,9 +104,7 @@ lmq_tensor_is_plain(const struct lmq_tensor *tensor)
     const struct lmq_view *view = &tensor->view;
 
     return tensor->blocks == NULL && tensor->encoding == NULL &&
-           !tensor->is_cut && view->unit == 0 && view->first == 0 &&
-           view->pairs.n == 0 && view->rows.inner == 0 &&
-           view->columns.inner == 0 && view->pitch == 0 &&
+           !tensor->is_cut && is_in_order(view) && view->pitch == 0 &&
            !(view->times > 0) && !(view->plus > 0) &&
            view->map == LMQ_MAP_NONE && !view->has_unit_rows &&
            tensor->joined == NULL;
@@ -218,8 +224,7 @@ read_numbers(struct lmq_checkpoint *checkpoint,
 #endif
     if (!lmq_size_mul(n, size, &n_bytes))
         return lmq_fail_nomem(err);
-    enum lmq_status status =
-        reserve(&scratch->bytes, &scratch->size, n_bytes, err);
+    enum lmq_status status = lmq_scratch_reserve(scratch, n_bytes, err);
     if (status == LMQ_OK)
         status = lmq_checkpoint_read_raw(checkpoint, tensor, first, n,
                                          scratch->bytes, err);
@@ -244,8 +249,7 @@ read_blocks(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 
     if (!lmq_size_mul(n_blocks, type->size, &n_bytes))
         return lmq_fail_nomem(err);
-    enum lmq_status status =
-        reserve(&scratch->bytes, &scratch->size, n_bytes, err);
+    enum lmq_status status = lmq_scratch_reserve(scratch, n_bytes, err);
     if (status == LMQ_OK)
         status = lmq_input_read(checkpoint->files[tensor->file],
                                 tensor->offset + first_block * type->size,
@@ -372,8 +376,8 @@ read_stored_area(struct lmq_checkpoint *checkpoint,
 }
 
 /* Rows [row, row + n_rows), which are stored side by side, or in every so
- * manyth column; columns
- * [column, column + n_cols): each column is a run in the file. */
+ * manyth column; columns [column, column + n_cols): each column is a run in the
+ * file. */
 static enum lmq_status
 read_rectangle(struct lmq_checkpoint *checkpoint,
                const struct lmq_tensor *tensor, uint64_t row, size_t n_rows,
@@ -649,11 +653,7 @@ lmq_checkpoint_find_tiles(const struct lmq_checkpoint *checkpoint,
                           const struct lmq_tensor *tensor, uint64_t row,
                           struct lmq_tile_run *run)
 {
-    const struct lmq_view *view = &tensor->view;
-
-    return tensor->quant.group_size != 0 && view->first == 0 &&
-           view->unit == 0 && view->pairs.n == 0 && view->rows.inner == 0 &&
-           view->columns.inner == 0 &&
+    return tensor->quant.group_size != 0 && is_in_order(&tensor->view) &&
            checkpoint->format->find_tiles != NULL &&
            checkpoint->format->find_tiles(checkpoint, tensor, row, run);
 }
