@@ -48,6 +48,13 @@ lmq_append(json_t **array, json_t *value)
         drop(array);
 }
 
+void
+lmq_put_name(json_t **object, const char *key, const struct lmq_name *names,
+             int64_t value)
+{
+    lmq_put(object, key, json_string(lmq_names_of(names, value)));
+}
+
 enum lmq_status
 lmq_report_finish(json_t *json, struct lmq_report **report,
                   struct lmq_error *err)

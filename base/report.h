@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "base/text/name_table.h"
 #include "lmquant.h"
 
 /*
@@ -28,6 +29,9 @@
  */
 void lmq_put(json_t **object, const char *key, json_t *value);
 void lmq_append(json_t **array, json_t *value);
+/* What the value is called. */
+void lmq_put_name(json_t **object, const char *key,
+                  const struct lmq_name *names, int64_t value);
 
 /* The report owns the value from here on. */
 static inline struct lmq_report *

@@ -36,8 +36,7 @@ struct totals {
 static void
 describe_calibrated(json_t **tensor, const struct lmq_calibrated *calibrated)
 {
-    lmq_put(tensor, "method",
-            json_string(lmq_names_of(lmq_method_names, calibrated->method)));
+    lmq_put_name(tensor, "method", lmq_method_names, calibrated->method);
     lmq_put(tensor, "calibration_tokens",
             lmq_json_size(calibrated->n_tokens));
     if (calibrated->method == LMQ_METHOD_GPTQ)
@@ -76,9 +75,7 @@ describe_tensor(const struct lmq_plan *plan, size_t index, bool has_results,
     if (record->encoding == LMQ_ENCODING_Q8) {
         lmq_put(&tensor, "group_size",
                 json_integer(record->quant.group_size));
-        lmq_put(&tensor, "scales",
-                json_string(
-                    lmq_names_of(lmq_scales_names, record->quant.scales)));
+        lmq_put_name(&tensor, "scales", lmq_scales_names, record->quant.scales);
         lmq_put(&tensor, "rotated",
                 json_boolean(record->quant.rotation != LMQ_ROTATION_NONE));
         lmq_put(&tensor, "as_stored", json_boolean(plan->takes[index]));
@@ -213,18 +210,13 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "encoding",
             json_string(lmq_wish_encoding(&settings->recipe.basis)));
     lmq_put(&report, "group_size", json_integer(settings->quant.group_size));
-    lmq_put(&report, "scales",
-            json_string(
-                lmq_names_of(lmq_scales_names, settings->quant.scales)));
-    lmq_put(&report, "method",
-            json_string(
-                lmq_names_of(lmq_method_names, settings->quant.method)));
+    lmq_put_name(&report, "scales", lmq_scales_names, settings->quant.scales);
+    lmq_put_name(&report, "method", lmq_method_names, settings->quant.method);
     lmq_put(&report, "rotate",
             json_boolean(settings->quant.rotation != LMQ_ROTATION_NONE));
     if (plan->calibration != NULL)
         lmq_put(&report, "calibration", describe_calibration(plan, is_dry));
-    lmq_put(&report, "layout",
-            json_string(lmq_names_of(lmq_layout_names, settings->layout)));
+    lmq_put_name(&report, "layout", lmq_layout_names, settings->layout);
     lmq_put(&report, "recipe", lmq_recipe_to_json(&settings->recipe));
     lmq_put(&tie, "tied", json_boolean(plan->tie_rule[0] != '\0'));
     lmq_put(&tie, "rule",

@@ -79,18 +79,15 @@ describe(const struct lmq_plan *plan, const struct lmq_plan_member *member)
                 lmq_json_text(hparams->architecture));
         lmq_put(&metadata, "unsupported", lmq_json_text(hparams->unsupported));
     }
-    lmq_put(&quantization, "method",
-            json_string(
-                lmq_names_of(lmq_method_names, settings->quant.method)));
+    lmq_put_name(&quantization, "method", lmq_method_names,
+                 settings->quant.method);
     lmq_put(&quantization, "group_size",
             json_integer(settings->quant.group_size));
-    lmq_put(&quantization, "scales",
-            json_string(
-                lmq_names_of(lmq_scales_names, settings->quant.scales)));
+    lmq_put_name(&quantization, "scales", lmq_scales_names,
+                 settings->quant.scales);
     if (settings->quant.rotation != LMQ_ROTATION_NONE)
         lmq_put(&quantization, "rotate", json_true());
-    lmq_put(&quantization, "layout",
-            json_string(lmq_names_of(lmq_layout_names, settings->layout)));
+    lmq_put_name(&quantization, "layout", lmq_layout_names, settings->layout);
     lmq_put(&quantization, "on_nonfinite",
             json_string(settings->zeroes ? "zero" : "fail"));
     if (plan->calibration != NULL)

@@ -60,9 +60,7 @@ describe_protocol(const struct lmq_job *job,
             describe_side(reference->path, reference->format->name, &sizes));
     lmq_put(&json, "model", describe_judged(candidate));
     lmq_put(&json, "stride", lmq_json_size(job->protocol.stride));
-    lmq_put(&json, "score",
-            json_string(lmq_names_of(lmq_score_names,
-                                     job->protocol.is_second_half)));
+    lmq_put_name(&json, "score", lmq_score_names, job->protocol.is_second_half);
     lmq_put(&json, "bos", json_boolean(corpus->has_bos));
     lmq_put(&json, "documents", lmq_json_size(corpus->n_documents));
     lmq_put(&json, "windows", lmq_json_size(corpus->n_windows));
@@ -70,8 +68,7 @@ describe_protocol(const struct lmq_job *job,
     lmq_put(&json, "text_crc32", lmq_json_crc(corpus->crc));
     lmq_put(&json, "activations",
             json_string(lmq_judged_activations(candidate)));
-    lmq_put(&json, "kv",
-            json_string(lmq_names_of(lmq_kv_names, job->kv_type)));
+    lmq_put_name(&json, "kv", lmq_kv_names, job->kv_type);
     lmq_put(&json, "tool", json_string("lmquant " PACKAGE_VERSION));
     lmq_put(&json, "instruction_set", json_string(lmq_instruction_set()));
     return json;

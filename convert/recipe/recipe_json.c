@@ -25,16 +25,11 @@ describe_wish(const struct lmq_wish *wish, unsigned asked, json_t **json)
     if (asked & LMQ_WISH_GROUP)
         lmq_put(json, "group", json_integer(wish->quant.group_size));
     if (asked & LMQ_WISH_SCALES)
-        lmq_put(json, "scales",
-                json_string(lmq_names_of(lmq_scales_names,
-                                         wish->quant.scales)));
+        lmq_put_name(json, "scales", lmq_scales_names, wish->quant.scales);
     if (asked & LMQ_WISH_METHOD)
-        lmq_put(json, "method",
-                json_string(lmq_names_of(lmq_method_names,
-                                         wish->quant.method)));
+        lmq_put_name(json, "method", lmq_method_names, wish->quant.method);
     if (asked & LMQ_WISH_ROTATE)
-        lmq_put(json, "rotate", json_string(lmq_names_of(
-                                    lmq_rotation_names, (int)wish->quant.rotation)));
+        lmq_put_name(json, "rotate", lmq_rotation_names, wish->quant.rotation);
 }
 
 static void

@@ -317,8 +317,7 @@ describe_calibrated(const struct lmq_calibrated *calibrated)
 {
     json_t *json = json_object();
 
-    lmq_put(&json, "method",
-            json_string(lmq_names_of(lmq_method_names, calibrated->method)));
+    lmq_put_name(&json, "method", lmq_method_names, calibrated->method);
     lmq_put(&json, "blind", json_boolean(calibrated->is_blind));
     lmq_put(&json, "first", json_boolean(calibrated->is_first));
     lmq_put(&json, "tokens", lmq_json_size(calibrated->n_tokens));

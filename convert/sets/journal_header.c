@@ -74,18 +74,12 @@ describe_settings(const struct lmq_plan *plan)
     json_t *json = json_object();
 
     lmq_put(&json, "group_size", json_integer(settings->quant.group_size));
-    lmq_put(&json, "scales",
-            json_string(
-                lmq_names_of(lmq_scales_names, settings->quant.scales)));
-    lmq_put(&json, "method",
-            json_string(
-                lmq_names_of(lmq_method_names, settings->quant.method)));
+    lmq_put_name(&json, "scales", lmq_scales_names, settings->quant.scales);
+    lmq_put_name(&json, "method", lmq_method_names, settings->quant.method);
     lmq_put(&json, "rotate",
             json_boolean(settings->quant.rotation != LMQ_ROTATION_NONE));
-    lmq_put(&json, "layout",
-            json_string(lmq_names_of(lmq_layout_names, settings->layout)));
-    lmq_put(&json, "encoding",
-            json_string(lmq_names_of(lmq_stored_names, settings->stored)));
+    lmq_put_name(&json, "layout", lmq_layout_names, settings->layout);
+    lmq_put_name(&json, "encoding", lmq_stored_names, settings->stored);
     lmq_put(&json, "tie", json_string(settings->ties ? "auto" : "never"));
     lmq_put(&json, "on_nonfinite",
             json_string(settings->zeroes ? "zero" : "fail"));

@@ -187,13 +187,10 @@ lmq_container_describe_tensor(const struct lmq_checkpoint *checkpoint,
         lmq_put(json, "group_size", json_integer(record.quant.group_size));
         lmq_put(json, "rotated", json_boolean(record.quant.rotation !=
                                              LMQ_ROTATION_NONE));
-        lmq_put(json, "scales",
-                json_string(
-                    lmq_names_of(lmq_scales_names, record.quant.scales)));
+        lmq_put_name(json, "scales", lmq_scales_names, record.quant.scales);
         lmq_put(json, "multiplier",
                 lmq_json_number((double)record.quant.multiplier));
-        lmq_put(json, "layout",
-                json_string(lmq_names_of(lmq_layout_names, record.layout)));
+        lmq_put_name(json, "layout", lmq_layout_names, record.layout);
     }
     if (has_statistics)
         lmq_describe_stats(json, &record, tensor->n_elements);

@@ -65,11 +65,8 @@ describe_run(const struct lmq_job *job, struct lmq_error *err)
     lmq_put(&json, "text_bytes", lmq_json_size(corpus->n_bytes));
     lmq_put(&json, "ctx", lmq_json_size(job->protocol.context));
     lmq_put(&json, "stride", lmq_json_size(job->protocol.stride));
-    lmq_put(&json, "score",
-            json_string(lmq_names_of(lmq_score_names,
-                                     job->protocol.is_second_half)));
-    lmq_put(&json, "kv",
-            json_string(lmq_names_of(lmq_kv_names, job->kv_type)));
+    lmq_put_name(&json, "score", lmq_score_names, job->protocol.is_second_half);
+    lmq_put_name(&json, "kv", lmq_kv_names, job->kv_type);
     lmq_put(&json, "documents", lmq_json_size(corpus->n_documents));
     lmq_put(&json, "windows", lmq_json_size(corpus->n_windows));
     lmq_put(&json, "tokens", lmq_json_size(corpus->n_tokens));

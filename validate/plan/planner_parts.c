@@ -36,8 +36,7 @@ describe_run(const struct lmq_planner *planner, struct lmq_error *err)
     lmq_put(&json, "tensors", lmq_json_size(planner->units.n));
     lmq_put(&json, "probe", json_string(offers->list[offers->probe]->name));
     lmq_put(&json, "encodings", names);
-    lmq_put(&json, "kv",
-            json_string(lmq_names_of(lmq_kv_names, job->kv_type)));
+    lmq_put_name(&json, "kv", lmq_kv_names, job->kv_type);
     lmq_put(&json, "checkpoint", lmq_part_source(job->reference_file, err));
     return json;
 }

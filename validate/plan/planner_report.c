@@ -151,15 +151,13 @@ describe_kv(const struct lmq_planner *planner)
     for (size_t i = 0; i < planner->n_kv; i++) {
         const struct lmq_kv_offer *offer = &planner->kv[i];
         json_t *one = json_object();
-        lmq_put(&one, "type",
-                json_string(lmq_names_of(lmq_kv_names, offer->type)));
+        lmq_put_name(&one, "type", lmq_kv_names, offer->type);
         lmq_put(&one, "bytes_per_token", lmq_json_number(offer->bytes));
         lmq_put(&one, "kld", lmq_json_number(offer->measured));
         lmq_append(&list, one);
     }
-    lmq_put(&json, "chosen",
-            json_string(lmq_names_of(
-                lmq_kv_names, planner->kv[planner->chosen_kv].type)));
+    lmq_put_name(&json, "chosen", lmq_kv_names,
+                 planner->kv[planner->chosen_kv].type);
     lmq_put(&json, "may_add", lmq_json_number(planner->kv_room));
     lmq_put(&json, "types", list);
     return json;
