@@ -90,58 +90,74 @@ make_recipe(const struct lmq_convert_options *options,
     return status;
 }
 
-enum lmq_status
-lmq_convert_settings_parse(const struct lmq_convert_options *options,
-                           struct lmq_convert_settings *settings,
-                           struct lmq_error *err)
+/* Options that are words; without one it is the usual. */
+struct words {
+    int method, scales, layout, ties, zeroes, stored;
+};
+
+static enum lmq_status
+parse_words(const struct lmq_convert_options *options, struct words *words,
+            struct lmq_error *err)
 {
     static const struct lmq_name ties[] = {
         {"never", false}, {"auto", true}, {NULL, 0}};
     static const struct lmq_name nonfinite[] = {
         {"fail", false}, {"zero", true}, {NULL, 0}};
-    enum { N_CHOICES = 6 };
     const struct {
         const char *option, *text;
         const struct lmq_name *names;
-        int fallback;
-    } choices[N_CHOICES] = {
-        {"method", options->method, lmq_method_names,
-         lmq_convert_is_calibrated(options) ? LMQ_METHOD_GPTQ
-                                            : LMQ_METHOD_SEARCH},
-        {"scales", options->scales, lmq_scales_names, LMQ_SCALES_F16},
-        {"layout", options->layout, lmq_layout_names,
-         LMQ_LAYOUT_TILES},
-        {"tie", options->tie, ties, true},
-        {"on_nonfinite", options->on_nonfinite, nonfinite, false},
-        {"encoding", options->encoding, lmq_stored_names, LMQ_STORED_Q8},
+        int *value;
+    } choices[] = {
+        {"method", options->method, lmq_method_names, &words->method},
+        {"scales", options->scales, lmq_scales_names, &words->scales},
+        {"layout", options->layout, lmq_layout_names, &words->layout},
+        {"tie", options->tie, ties, &words->ties},
+        {"on_nonfinite", options->on_nonfinite, nonfinite, &words->zeroes},
+        {"encoding", options->encoding, lmq_stored_names, &words->stored},
     };
-    int chosen[N_CHOICES];
+    enum lmq_status status = LMQ_OK;
+
+    *words = (struct words){
+        .method = lmq_convert_is_calibrated(options) ? LMQ_METHOD_GPTQ
+                                                     : LMQ_METHOD_SEARCH,
+        .scales = LMQ_SCALES_F16,
+        .layout = LMQ_LAYOUT_TILES,
+        .ties = true,
+        .stored = LMQ_STORED_Q8,
+    };
+    for (size_t i = 0;
+         i < sizeof(choices) / sizeof(choices[0]) && status == LMQ_OK; i++)
+        status = lmq_names_parse(choices[i].names, choices[i].option,
+                                 choices[i].text, choices[i].value, err);
+    return status;
+}
+
+enum lmq_status
+lmq_convert_settings_parse(const struct lmq_convert_options *options,
+                           struct lmq_convert_settings *settings,
+                           struct lmq_error *err)
+{
+    struct words words;
     char list[64], *recipe_text = settings->recipe.text;
     enum lmq_status status = check_calibration(options, err);
 
+    if (status == LMQ_OK)
+        status = parse_words(options, &words, err);
     if (status != LMQ_OK)
         return status;
-    *settings = (struct lmq_convert_settings){.recipe.text = recipe_text};
-    for (size_t i = 0; i < N_CHOICES; i++) {
-        chosen[i] = choices[i].fallback;
-        status = lmq_names_parse(choices[i].names, choices[i].option,
-                                 choices[i].text, &chosen[i], err);
-        if (status != LMQ_OK)
-            return status;
-    }
     *settings = (struct lmq_convert_settings){
-        .stored = (enum lmq_stored)chosen[5],
+        .stored = (enum lmq_stored)words.stored,
         .quant = {.bits = LMQ_BITS_MAX,
                   .group_size =
                       options->group_size == 0 ? 64 : options->group_size,
-                  .method = (enum lmq_method)chosen[0],
-                  .scales = (enum lmq_scales)chosen[1],
+                  .method = (enum lmq_method)words.method,
+                  .scales = (enum lmq_scales)words.scales,
                   .multiplier = 1,
                   .rotation = options->rotates != 0 ? LMQ_ROTATION_ALL
                                                     : LMQ_ROTATION_NONE},
-        .layout = (enum lmq_layout)chosen[2],
-        .ties = chosen[3],
-        .zeroes = chosen[4],
+        .layout = (enum lmq_layout)words.layout,
+        .ties = words.ties,
+        .zeroes = words.zeroes,
         .alignment = LMQ_ALIGN,
         .is_compressed = options->is_compressed != 0,
         .recipe.text = recipe_text,
