@@ -249,7 +249,7 @@ read_dense_layers(struct lmq_gguf_reader *r)
 
     if (status == LMQ_OK && (keys & LMQ_GGUF_STEP) != 0)
         status = lmq_gguf_read_count(r, "interleave_moe_layer_step", &step);
-    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+    for (uint32_t i = 0; i < h->n_layers; i++)
         if (i < n_dense || step == 0 || (i + 1) % step != 0)
             h->layers[i] |= LMQ_LAYER_DENSE;
     return status;
@@ -490,7 +490,7 @@ lmq_gguf_finish_llama4(struct lmq_hparams *h,
     if (h->n_experts == 128)
         h->qk_norm = LMQ_QK_NORM_NONE;
     h->shared_dim = h->expert_dim;
-    for (uint32_t i = 3; i < h->n_layers && i < LMQ_MAX_LAYERS; i += 4)
+    for (uint32_t i = 3; i < h->n_layers; i += 4)
         if (h->attention_chunk > 0)
             h->layers[i] |= LMQ_LAYER_NOPE | LMQ_LAYER_FULL;
 }
@@ -508,7 +508,7 @@ lmq_gguf_finish_still_full(struct lmq_hparams *h,
                            const struct lmq_gguf_evidence *evidence)
 {
     (void)evidence;
-    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+    for (uint32_t i = 0; i < h->n_layers; i++)
         if (h->sliding_window > 0 && lmq_layer_is(h, i, LMQ_LAYER_FULL))
             h->layers[i] |= LMQ_LAYER_NOPE;
 }
@@ -520,7 +520,7 @@ lmq_gguf_finish_cohere2_experts(struct lmq_hparams *h,
                                 const struct lmq_gguf_evidence *evidence)
 {
     lmq_gguf_finish_still_full(h, evidence);
-    for (uint32_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+    for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_is(h, i, LMQ_LAYER_DENSE))
             h->layers[i] &= (unsigned char)~LMQ_LAYER_NOPE;
     if (h->shared_dim == 0)
@@ -631,7 +631,7 @@ lmq_gguf_finish_smollm3(struct lmq_hparams *h,
                         const struct lmq_gguf_evidence *evidence)
 {
     (void)evidence;
-    for (uint32_t i = 3; i < h->n_layers && i < LMQ_MAX_LAYERS; i += 4)
+    for (uint32_t i = 3; i < h->n_layers; i += 4)
         h->layers[i] |= LMQ_LAYER_NOPE;
 }
 
