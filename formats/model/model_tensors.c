@@ -40,17 +40,19 @@ enum {
     BESIDE = 1 << 30 /* attention and a recurrence with states */
 };
 
-/* What there are several of, each with a number. */
-enum items { ONE, A_HEAD, A_Q_NORM, A_K_NORM, AN_EXPERT };
+/* What there are several of, each with a number. What is alone, and a head's,
+ * has no bias. */
+enum items { ONE, ALONE, A_HEAD, A_Q_NORM, A_K_NORM, AN_EXPERT };
 
 /* A layer has a tensor of the role if it is all of `needs`. */
 static const struct {
     unsigned needs;
     enum items items;
 } rules[LMQ_ROLE_COUNT] = {
+    [LMQ_ROLE_EMBEDDING] = {0, ALONE},
     [LMQ_ROLE_OUTPUT_NORM] = {HAS_NORMS, ONE},
     [LMQ_ROLE_EMBEDDING_NORM] = {HAS_NORMS | EMBEDDING_NORM, ONE},
-    [LMQ_ROLE_POSITIONS] = {LEARNED_POSITIONS, ONE},
+    [LMQ_ROLE_POSITIONS] = {LEARNED_POSITIONS, ALONE},
     [LMQ_ROLE_ATTN_NORM] = {HAS_NORMS | NORMS_BEFORE | MIXES, ONE},
     [LMQ_ROLE_FFN_NORM] = {HAS_NORMS | NORMS_BEFORE | TWO_NORMS | FEEDS, ONE},
     [LMQ_ROLE_ATTN_POST_NORM] = {HAS_NORMS | NORMS_AFTER | MIXES, ONE},
@@ -62,24 +64,24 @@ static const struct {
     [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_Q_NORM},
     [LMQ_ROLE_ATTN_K_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION | OWN_KEYS,
                               A_K_NORM},
-    [LMQ_ROLE_ATTN_SINKS] = {SINKS | ATTENTION, ONE},
+    [LMQ_ROLE_ATTN_SINKS] = {SINKS | ATTENTION, ALONE},
     [LMQ_ROLE_ATTN_GATE] = {OUTPUT_GATE, ONE},
     [LMQ_ROLE_DELTA_ALPHA] = {STATES, ONE},
-    [LMQ_ROLE_DELTA_BETA] = {DELTA_RULE, ONE},
-    [LMQ_ROLE_DELTA_DECAY] = {STATES, ONE},
+    [LMQ_ROLE_DELTA_BETA] = {DELTA_RULE, ALONE},
+    [LMQ_ROLE_DELTA_DECAY] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_CONV] = {RECURRENT, ONE},
-    [LMQ_ROLE_DELTA_NORM] = {STATES, ONE},
-    [LMQ_ROLE_STATE_SKIP] = {STATE_SPACE, ONE},
-    [LMQ_ROLE_STATE_Q] = {BESIDE, ONE},
-    [LMQ_ROLE_STATE_K] = {BESIDE, ONE},
-    [LMQ_ROLE_STATE_V] = {BESIDE, ONE},
-    [LMQ_ROLE_STATE_GATE] = {BESIDE, ONE},
-    [LMQ_ROLE_STATE_OUT] = {BESIDE, ONE},
+    [LMQ_ROLE_DELTA_NORM] = {STATES, ALONE},
+    [LMQ_ROLE_STATE_SKIP] = {STATE_SPACE, ALONE},
+    [LMQ_ROLE_STATE_Q] = {BESIDE, ALONE},
+    [LMQ_ROLE_STATE_K] = {BESIDE, ALONE},
+    [LMQ_ROLE_STATE_V] = {BESIDE, ALONE},
+    [LMQ_ROLE_STATE_GATE] = {BESIDE, ALONE},
+    [LMQ_ROLE_STATE_OUT] = {BESIDE, ALONE},
     [LMQ_ROLE_ATTN_Q_A] = {LATENT_Q, ONE},
-    [LMQ_ROLE_ATTN_Q_A_NORM] = {LATENT_Q, ONE},
+    [LMQ_ROLE_ATTN_Q_A_NORM] = {LATENT_Q, ALONE},
     [LMQ_ROLE_ATTN_Q_B] = {LATENT_Q, ONE},
     [LMQ_ROLE_ATTN_KV_A] = {LATENT_KV, ONE},
-    [LMQ_ROLE_ATTN_KV_A_NORM] = {LATENT_KV, ONE},
+    [LMQ_ROLE_ATTN_KV_A_NORM] = {LATENT_KV, ALONE},
     [LMQ_ROLE_ATTN_K_B] = {LATENT_KV, A_HEAD},
     [LMQ_ROLE_ATTN_V_B] = {LATENT_KV, A_HEAD},
     [LMQ_ROLE_ROUTER] = {EXPERTS, ONE},
@@ -90,24 +92,24 @@ static const struct {
     [LMQ_ROLE_SHARED_GATE] = {EXPERTS | SHARED | GATED, ONE},
     [LMQ_ROLE_SHARED_UP] = {EXPERTS | SHARED, ONE},
     [LMQ_ROLE_SHARED_DOWN] = {EXPERTS | SHARED, ONE},
-    [LMQ_ROLE_SHARED_SWITCH] = {EXPERTS | SHARED, ONE},
-    [LMQ_ROLE_INPUTS] = {INPUTS, ONE},
-    [LMQ_ROLE_INPUTS_PROJ] = {INPUTS, ONE},
-    [LMQ_ROLE_INPUTS_NORM] = {INPUTS | HAS_NORMS, ONE},
-    [LMQ_ROLE_INPUT_GATE] = {INPUTS, ONE},
-    [LMQ_ROLE_INPUT_PROJ] = {INPUTS, ONE},
-    [LMQ_ROLE_INPUT_NORM] = {INPUTS | HAS_NORMS, ONE},
-    [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ONE},
-    [LMQ_ROLE_ACT_POSITIVE] = {XIELU, ONE},
-    [LMQ_ROLE_ACT_NEGATIVE] = {XIELU, ONE},
-    [LMQ_ROLE_ACT_SLOPE] = {XIELU, ONE},
-    [LMQ_ROLE_ACT_BOUND] = {XIELU, ONE},
-    [LMQ_ROLE_ROUTER_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
-    [LMQ_ROLE_EXPERTS_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
-    [LMQ_ROLE_EXPERTS_POST_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ONE},
-    [LMQ_ROLE_EXPERTS_SCALE] = {EXPERTS | EXPERT_NORMS, ONE},
+    [LMQ_ROLE_SHARED_SWITCH] = {EXPERTS | SHARED, ALONE},
+    [LMQ_ROLE_INPUTS] = {INPUTS, ALONE},
+    [LMQ_ROLE_INPUTS_PROJ] = {INPUTS, ALONE},
+    [LMQ_ROLE_INPUTS_NORM] = {INPUTS | HAS_NORMS, ALONE},
+    [LMQ_ROLE_INPUT_GATE] = {INPUTS, ALONE},
+    [LMQ_ROLE_INPUT_PROJ] = {INPUTS, ALONE},
+    [LMQ_ROLE_INPUT_NORM] = {INPUTS | HAS_NORMS, ALONE},
+    [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ALONE},
+    [LMQ_ROLE_ACT_POSITIVE] = {XIELU, ALONE},
+    [LMQ_ROLE_ACT_NEGATIVE] = {XIELU, ALONE},
+    [LMQ_ROLE_ACT_SLOPE] = {XIELU, ALONE},
+    [LMQ_ROLE_ACT_BOUND] = {XIELU, ALONE},
+    [LMQ_ROLE_ROUTER_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ALONE},
+    [LMQ_ROLE_EXPERTS_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ALONE},
+    [LMQ_ROLE_EXPERTS_POST_NORM] = {EXPERTS | EXPERT_NORMS | HAS_NORMS, ALONE},
+    [LMQ_ROLE_EXPERTS_SCALE] = {EXPERTS | EXPERT_NORMS, ALONE},
     [LMQ_ROLE_SHARED_POST_NORM] = {EXPERTS | EXPERT_NORMS | SHARED | HAS_NORMS,
-                                   ONE},
+                                   ALONE},
 };
 
 /* The description as a set of bits, which the rules can be held against. */
@@ -188,6 +190,7 @@ lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
     bool has_heads_norms = h->qk_norm == LMQ_QK_NORM_HEADS;
     const uint32_t counts[] = {
         [ONE] = 0,
+        [ALONE] = 0,
         [A_HEAD] = h->n_heads,
         [A_Q_NORM] = has_heads_norms ? h->n_heads : 0,
         [A_K_NORM] = has_heads_norms ? h->n_kv_heads : 0,
@@ -219,42 +222,10 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_DELTA_CONV:
         return place->part == LMQ_PART_WEIGHT ||
                lmq_is_state_space(h);
-    case LMQ_ROLE_EMBEDDING:
-    case LMQ_ROLE_POSITIONS:
-    case LMQ_ROLE_ATTN_SINKS:
-    case LMQ_ROLE_ATTN_Q_A_NORM:
-    case LMQ_ROLE_ATTN_KV_A_NORM:
-    case LMQ_ROLE_ATTN_K_B:
-    case LMQ_ROLE_ATTN_V_B:
-    case LMQ_ROLE_SHARED_SWITCH:
-    case LMQ_ROLE_DELTA_BETA:
-    case LMQ_ROLE_DELTA_DECAY:
-    case LMQ_ROLE_DELTA_NORM:
-    case LMQ_ROLE_STATE_SKIP:
-    case LMQ_ROLE_STATE_Q:
-    case LMQ_ROLE_STATE_K:
-    case LMQ_ROLE_STATE_V:
-    case LMQ_ROLE_STATE_GATE:
-    case LMQ_ROLE_STATE_OUT:
-    case LMQ_ROLE_INPUTS:
-    case LMQ_ROLE_INPUTS_PROJ:
-    case LMQ_ROLE_INPUTS_NORM:
-    case LMQ_ROLE_INPUT_GATE:
-    case LMQ_ROLE_INPUT_PROJ:
-    case LMQ_ROLE_INPUT_NORM:
-    case LMQ_ROLE_LAYER_SCALE:
-    case LMQ_ROLE_ACT_POSITIVE:
-    case LMQ_ROLE_ACT_NEGATIVE:
-    case LMQ_ROLE_ACT_SLOPE:
-    case LMQ_ROLE_ACT_BOUND:
-    case LMQ_ROLE_ROUTER_NORM:
-    case LMQ_ROLE_EXPERTS_NORM:
-    case LMQ_ROLE_EXPERTS_POST_NORM:
-    case LMQ_ROLE_EXPERTS_SCALE:
-    case LMQ_ROLE_SHARED_POST_NORM:
-        return place->part == LMQ_PART_WEIGHT;
     default:
-        return true;
+        return place->part == LMQ_PART_WEIGHT ||
+               (rules[place->role].items != ALONE &&
+                rules[place->role].items != A_HEAD);
     }
 }
 
