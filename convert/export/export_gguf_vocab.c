@@ -32,15 +32,6 @@
 
 /* ---- One that is there already ---- */
 
-static bool
-is_tokenizer_key(const struct lmq_gguf_value *value)
-{
-    static const char prefix[] = "tokenizer.";
-
-    return value->key_size > strlen(prefix) &&
-           memcmp(value->key, prefix, strlen(prefix)) == 0;
-}
-
 static enum lmq_status
 copy_vocab(struct lmq_gguf_builder *builder, const struct lmq_blob *blob,
            uint32_t n_vocab, struct lmq_error *err)
@@ -58,7 +49,7 @@ copy_vocab(struct lmq_gguf_builder *builder, const struct lmq_blob *blob,
                           " tokens, the model %u; llama.cpp wants as many",
                           tokens == NULL ? 0 : tokens->count, n_vocab);
     for (size_t i = 0; i < meta->n_values && status == LMQ_OK; i++)
-        if (is_tokenizer_key(&meta->values[i]))
+        if (lmq_gguf_is_of_vocab(&meta->values[i]))
             lmq_gguf_put_value(builder, &meta->values[i]);
     lmq_gguf_meta_close(meta);
     return status;

@@ -302,16 +302,11 @@ lmq_gguf_get_array(const struct lmq_gguf_meta *meta, const char *key,
 
 /* ---- Writing the vocabulary ---- */
 
-/* Readers of tokenizers also look at the architecture. */
-static bool
-belongs_to_vocab(const struct lmq_gguf_value *v)
+bool
+lmq_gguf_is_of_vocab(const struct lmq_gguf_value *v)
 {
     static const char prefix[] = "tokenizer.";
-    static const char name[] = "general.architecture";
 
-    if (v->key_size == sizeof(name) - 1 &&
-        memcmp(v->key, name, sizeof(name) - 1) == 0)
-        return true;
     return v->key_size > sizeof(prefix) - 1 &&
            memcmp(v->key, prefix, sizeof(prefix) - 1) == 0;
 }
@@ -322,13 +317,17 @@ enum lmq_status
 lmq_gguf_write_vocab(const struct lmq_gguf_meta *meta, unsigned char **bytes,
                      size_t *size, struct lmq_error *err)
 {
+    /* Readers of tokenizers also look at it. */
+    const struct lmq_gguf_value *architecture =
+        lmq_gguf_find(meta, "general.architecture");
     struct lmq_gguf_builder builder = {0};
 
     *bytes = NULL;
     *size = 0;
     lmq_gguf_build_begin(&builder);
     for (size_t i = 0; i < meta->n_values; i++)
-        if (belongs_to_vocab(&meta->values[i]))
+        if (lmq_gguf_is_of_vocab(&meta->values[i]) ||
+            &meta->values[i] == architecture)
             lmq_gguf_put_value(&builder, &meta->values[i]);
     lmq_gguf_build_end(&builder, 0);
     if (builder.out.has_failed) {

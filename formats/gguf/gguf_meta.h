@@ -42,6 +42,9 @@ void lmq_gguf_meta_close(struct lmq_gguf_meta *meta);
 const struct lmq_gguf_value *
 lmq_gguf_find(const struct lmq_gguf_meta *meta, const char *key);
 
+/* Whether it stands under "tokenizer.". */
+bool lmq_gguf_is_of_vocab(const struct lmq_gguf_value *value);
+
 /*
  * Typed look-ups. An absent key leaves *value as it is and is no error; a
  * value of another kind, or out of range, is LMQ_ERR_FORMAT. Any integer
