@@ -183,21 +183,6 @@ find_value(const struct lmq_report *report, const char *metric, double *value)
     return json_is_number(node) || json_is_boolean(node) || json_is_null(node);
 }
 
-/* The gate, and its metric as a text of its own, which the caller frees, also
- * after a failure. */
-static enum lmq_status
-parse_whole(const char *text, struct gate *gate, char **metric,
-            struct lmq_error *err)
-{
-    enum lmq_status status = parse(text, gate, err);
-
-    *metric = NULL;
-    if (status != LMQ_OK)
-        return status;
-    *metric = lmq_mem_text(gate->text, gate->n_metric);
-    return *metric == NULL ? lmq_fail_nomem(err) : LMQ_OK;
-}
-
 /* What the baseline has, in place of the number. */
 static enum lmq_status
 resolve(struct gate *gate, const char *metric, const char *text,
@@ -220,16 +205,31 @@ resolve(struct gate *gate, const char *metric, const char *text,
     return LMQ_OK;
 }
 
+/* The gate, and its metric as a text of its own, which the caller frees, also
+ * after a failure. */
+static enum lmq_status
+parse_whole(const char *text, const struct lmq_report *baseline,
+            struct gate *gate, char **metric, struct lmq_error *err)
+{
+    enum lmq_status status = parse(text, gate, err);
+
+    *metric = NULL;
+    if (status != LMQ_OK)
+        return status;
+    *metric = lmq_mem_text(gate->text, gate->n_metric);
+    return *metric == NULL ? lmq_fail_nomem(err)
+                           : resolve(gate, *metric, text, baseline, err);
+}
+
 enum lmq_status
 lmq_gate_resolve(const char *text, const struct lmq_report *baseline,
                  struct lmq_error *err)
 {
     struct gate gate;
     char *metric;
-    enum lmq_status status = parse_whole(text, &gate, &metric, err);
+    enum lmq_status status =
+        parse_whole(text, baseline, &gate, &metric, err);
 
-    if (status == LMQ_OK)
-        status = resolve(&gate, metric, text, baseline, err);
     free(metric);
     return status;
 }
@@ -286,10 +286,9 @@ apply(struct lmq_report *report, const struct lmq_report *baseline,
     struct gate gate;
     char *metric;
     double value;
-    enum lmq_status status = parse_whole(text, &gate, &metric, err);
+    enum lmq_status status =
+        parse_whole(text, baseline, &gate, &metric, err);
 
-    if (status == LMQ_OK)
-        status = resolve(&gate, metric, text, baseline, err);
     if (status == LMQ_OK && !find_value(report, metric, &value)) {
         value = NAN;
         if (!is_of_short_list(report, metric))
