@@ -257,8 +257,8 @@ split_at(struct lmq_tokenizer *t, const char *pattern,
 }
 
 static enum lmq_status
-get_behavior(const json_t *object, enum lmq_split_behavior otherwise,
-             enum lmq_split_behavior *behavior, struct lmq_error *err)
+get_behavior(const json_t *object, enum lmq_split_behavior *behavior,
+             struct lmq_error *err)
 {
     static const char *const names[] = {
         [LMQ_SPLIT_REMOVED] = "Removed",
@@ -270,7 +270,7 @@ get_behavior(const json_t *object, enum lmq_split_behavior otherwise,
     const json_t *value = json_object_get(object, "behavior");
     const char *name = json_string_value(value);
 
-    *behavior = otherwise;
+    *behavior = LMQ_SPLIT_ISOLATED;
     if (value == NULL)
         return LMQ_OK;
     for (size_t i = 0; name != NULL && i < 5; i++)
@@ -320,8 +320,7 @@ read_split(struct lmq_tokenizer *t, const json_t *object,
 {
     enum lmq_split_behavior behavior;
     bool is_inverted;
-    enum lmq_status status =
-        get_behavior(object, LMQ_SPLIT_ISOLATED, &behavior, err);
+    enum lmq_status status = get_behavior(object, &behavior, err);
 
     if (status == LMQ_OK)
         status = lmq_json_bool(object, "invert", false, &is_inverted, err);
@@ -357,8 +356,7 @@ read_punctuation(struct lmq_tokenizer *t, const json_t *object,
                  struct lmq_error *err)
 {
     enum lmq_split_behavior behavior;
-    enum lmq_status status =
-        get_behavior(object, LMQ_SPLIT_ISOLATED, &behavior, err);
+    enum lmq_status status = get_behavior(object, &behavior, err);
 
     return status != LMQ_OK
                ? status
