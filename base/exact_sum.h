@@ -25,9 +25,9 @@ void lmq_exact_merge(struct lmq_exact_sum *sum,
                      const struct lmq_exact_sum *more);
 
 /*
- * The number itself: "0", or hexadecimal digits, '@', and by how many limbs they
- * are moved up, with '-' before it if it is negative; "inf", "-inf", "nan". The
- * second tells whether the text is one.
+ * The number itself: "0", or hexadecimal digits, '@', and by how many limbs
+ * they are moved up, with '-' before it if it is negative; "inf", "-inf",
+ * "nan". The second tells whether the text is one.
  */
 #define LMQ_EXACT_TEXT (8 * (LMQ_EXACT_LIMBS + 1) + 8)
 void lmq_exact_print(const struct lmq_exact_sum *sum,

@@ -14,8 +14,8 @@
 void *lmq_mem_aligned(size_t count, size_t size);
 void lmq_mem_free(void *memory);
 
-/* Asks for large pages for a block that will be read as a whole, which is faster
- * then (doc/performance.md), and returns it. */
+/* Asks for large pages for a block that will be read as a whole, which is
+ * faster then (doc/performance.md), and returns it. */
 void *lmq_mem_large_pages(void *memory, size_t n_bytes);
 
 /* Grows *array (of `size`-byte elements, *capacity of them) so that `needed`

@@ -58,8 +58,8 @@ enum lmq_status lmq_report_approved(json_t *json,
 /*
  * jansson's json_loadb() and json_dumps() do not tell all failures to get
  * memory: they may lose a character, and succeed. These two tell. What would
- * become too large a tree (base/text/json_cost.h) is not read. If a whole number
- * needs more than 64 bits, all numbers of the text become reals.
+ * become too large a tree (base/text/json_cost.h) is not read. If a whole
+ * number needs more than 64 bits, all numbers of the text become reals.
  *
  * LMQ_ERR_FORMAT comes without a message: *problem has it.
  */

@@ -389,7 +389,8 @@ lmq_input_expect(struct lmq_input *input, uint64_t at, uint64_t n)
         end = lmq_u64_min((end + NEIGHBOURS - 1) / NEIGHBOURS * NEIGHBOURS,
                           input->size);
     pthread_mutex_lock(&input->turn); /* the next in turn finds it there */
-    for (at = at / NEIGHBOURS * NEIGHBOURS; at < end && is_in_memory(input, at);)
+    at = at / NEIGHBOURS * NEIGHBOURS;
+    while (at < end && is_in_memory(input, at))
         at += NEIGHBOURS;
     if (at < end) {
         char *from = (char *)input->map + at;

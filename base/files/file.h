@@ -33,10 +33,11 @@ enum lmq_status lmq_input_map(struct lmq_input *input,
                               const unsigned char **bytes,
                               struct lmq_error *err);
 
-/* The mapped range will be read, by several threads. What of it is not in memory
- * is read first, from its beginning to its end and, if it is much, in large pages,
- * where the system has these for files: what threads ask for here and there
- * stands in small pages from then on, which takes longer each time. */
+/* The mapped range will be read, by several threads. What of it is not in
+ * memory is read first, from its beginning to its end and, if it is much, in
+ * large pages, where the system has these for files: what threads ask for here
+ * and there stands in small pages from then on, which takes longer each
+ * time. */
 void lmq_input_expect(struct lmq_input *input, uint64_t at, uint64_t n);
 
 /* The mapped range need not stay in memory; it can still be read. */

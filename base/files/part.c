@@ -124,8 +124,8 @@ fail_size(uint64_t found, uint64_t expected, struct lmq_error *err)
              "has %" PRIu64 " bytes, expected %" PRIu64
              ": it is not what was begun",
              found, expected);
-    lmq_hint(err, "if it is being copied wait for the rest; if it is not wanted "
-                  "remove it, and it is written anew");
+    lmq_hint(err, "if it is being copied wait for the rest; if it is not "
+                  "wanted remove it, and it is written anew");
     return LMQ_ERR_IO;
 }
 

@@ -16,8 +16,9 @@ enum lmq_part_stage {
     LMQ_PART_COMMITTING /* the file may have its own name already */
 };
 
-/* What a file is known by, whatever it is called: when it was last written, too,
- * since numbers of files that are gone are given to new ones. All 0: nothing. */
+/* What a file is known by, whatever it is called: when it was last written,
+ * too, since numbers of files that are gone are given to new ones. All 0:
+ * nothing. */
 struct lmq_part_mark {
     uint64_t inode, size, seconds, nanoseconds;
 };
@@ -37,7 +38,8 @@ enum lmq_status lmq_part_find_mark(const struct lmq_output *output,
  * As lmq_output_create(), but until the commit the file is `path` with the
  * ending, and stays there when it is given up. *is_there: it has been begun,
  * with this size; else it is empty. One that was being committed gets its
- * former name again, if it is still what it was: another file of its name stays.
+ * former name again, if it is still what it was: another file of its name
+ * stays.
  */
 enum lmq_status lmq_part_open(const char *path, uint64_t size, bool replace,
                               const struct lmq_part_state *state,

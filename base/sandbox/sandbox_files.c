@@ -25,8 +25,8 @@
 #if defined HAVE_LINUX_LANDLOCK_H && defined __NR_landlock_create_ruleset && \
     defined __NR_landlock_add_rule && defined __NR_landlock_restrict_self
 
-/* As in version 6; the headers may be older than the kernel, and an older kernel
- * takes what is longer if the rest is 0. */
+/* As in version 6; the headers may be older than the kernel, and an older
+ * kernel takes what is longer if the rest is 0. */
 struct attributes {
     uint64_t files, network, scoped;
 };

@@ -128,9 +128,9 @@ detect_halves(void)
 
 #endif
 
-/* Tile registers are 8 KB that Linux keeps only for a process that has asked for
- * them: one that uses them. It refuses where a thread's stack for signals has no
- * room for them. */
+/* Tile registers are 8 KB that Linux keeps only for a process that has asked
+ * for them: one that uses them. It refuses where a thread's stack for signals
+ * has no room for them. */
 static bool
 may_use_tiles(void)
 {
