@@ -15,8 +15,8 @@
 
 #define LMQ_ROTATED_MOST 256
 
-/* Whether the groups of a row are turned: all that they have, a shorter last one
- * too, or only whole ones of 64 and 256, as files from before have it. */
+/* Whether the groups of a row are turned: all that they have, a shorter last
+ * one too, or only whole ones of 64 and 256, as files from before have it. */
 enum lmq_rotation {
     LMQ_ROTATION_NONE,
     LMQ_ROTATION_ALL,
