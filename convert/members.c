@@ -180,10 +180,11 @@ cut_record(struct filling *filling, size_t index, struct lmq_error *err)
         } else if (filling->is_empty && filling->plan->n_members > 1) {
             cost_of_rows(filling->plan, index,
                          lmq_u64_min(record->n_rows, LMQ_TILE_ROWS), &cost);
-            return fail_small(filling, record->name,
-                              filling->used + fixed + cost +
-                                  LMQ_N_EXTENTS * filling->plan->settings.alignment,
-                              err);
+            return fail_small(
+                filling, record->name,
+                filling->used + fixed + cost +
+                    LMQ_N_EXTENTS * filling->plan->settings.alignment,
+                err);
         }
         if (row < record->n_rows && status == LMQ_OK)
             status = begin_member(filling, err);
@@ -375,7 +376,7 @@ add_alias(struct lmq_plan *plan, size_t index, struct lmq_error *err)
 static enum lmq_status
 make_records(struct lmq_plan *plan, struct lmq_error *err)
 {
-    struct lmq_plan_part *part = plan->parts, *end = plan->parts + plan->n_parts;
+    struct lmq_plan_part *part = plan->parts, *end = part + plan->n_parts;
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0; i < plan->n_records && status == LMQ_OK; i++) {

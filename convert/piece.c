@@ -24,8 +24,9 @@ first_element(const struct lmq_tensor *source, const struct lmq_piece *piece)
 
 /* While it is in the cache, and in rows whatever the layout. */
 enum lmq_status
-lmq_piece_digest_rows(const struct lmq_conversion *work, struct lmq_piece *piece,
-             struct lmq_piece_worker *worker, struct lmq_error *err)
+lmq_piece_digest_rows(const struct lmq_conversion *work,
+                      struct lmq_piece *piece, struct lmq_piece_worker *worker,
+                      struct lmq_error *err)
 {
     const struct lmq_record *record = &work->plan->records[piece->record];
     const struct lmq_tensor *source = work->plan->sources[piece->record];
@@ -453,5 +454,6 @@ lmq_piece_convert(const struct lmq_conversion *work, struct lmq_piece *piece,
         status = copy_floats(work, piece, worker, err);
     else
         status = copy_integers(work, piece, worker, err);
-    return status == LMQ_OK ? lmq_piece_digest_rows(work, piece, worker, err) : status;
+    return status == LMQ_OK ? lmq_piece_digest_rows(work, piece, worker, err)
+                            : status;
 }

@@ -115,7 +115,8 @@ is_taken(const struct lmq_tensor *tensor, const struct lmq_quant *quant)
     return tensor->quant.group_size == quant->group_size &&
            tensor->quant.scales == quant->scales &&
            tensor->quant.rotation == quant->rotation &&
-           tensor->quant.bits <= quant->bits && tensor->n_cols <= TAKEN_COLS_MAX;
+           tensor->quant.bits <= quant->bits &&
+           tensor->n_cols <= TAKEN_COLS_MAX;
 }
 
 /* Groups that nobody asked for are the usual ones, or the least if these take

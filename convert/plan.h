@@ -98,7 +98,7 @@ struct lmq_plan {
                     false from when it turns out that they cannot be */
     size_t n_records;
     int32_t n_layers;
-    struct lmq_plan_part *parts; /* of the records but aliases, in their order */
+    struct lmq_plan_part *parts; /* of the records but aliases, in order */
     size_t n_parts, parts_capacity;
     struct lmq_plan_member *members;
     uint32_t n_members;
@@ -114,8 +114,8 @@ struct lmq_plan {
 };
 
 /* The records and the files; lay_out.h makes members of them. *plan is all
- * zero, but for notes and originals that it may have already. To be freed even if this
- * fails. */
+ * zero, but for notes and originals that it may have already. To be freed even
+ * if this fails. */
 enum lmq_status lmq_plan_make(struct lmq_checkpoint *checkpoint,
                               const struct lmq_convert_settings *settings,
                               struct lmq_plan *plan, struct lmq_error *err);

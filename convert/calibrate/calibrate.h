@@ -13,10 +13,10 @@
 #include "base/progress.h"
 #include "convert/piece.h"
 
-/* Quantizes the matrices of a layer, one layer after the other, from 0 on; behind
- * the last one the head, or the embedding if it is that. plan->calibrated has
- * them until they are forgotten. Of a layer that is written already the outputs
- * have them, and nothing is quantized again. */
+/* Quantizes the matrices of a layer, one layer after the other, from 0 on;
+ * behind the last one the head, or the embedding if it is that.
+ * plan->calibrated has them until they are forgotten. Of a layer that is
+ * written already the outputs have them, and nothing is quantized again. */
 enum lmq_status lmq_calibrator_layer(const struct lmq_conversion *work,
                                      size_t layer,
                                      const struct lmq_progress *progress,

@@ -78,8 +78,8 @@ find_record(const struct lmq_plan *plan, const struct lmq_matrix *matrix)
     return i;
 }
 
-/* What turns out not to be taken stays what it was here: else it would depend on
- * when that turned out. */
+/* What turns out not to be taken stays what it was here: else it would depend
+ * on when that turned out. */
 static bool
 is_quantized(const struct lmq_plan *plan, size_t record)
 {

@@ -22,7 +22,8 @@ lmq_mendable(const struct lmq_hparams *h, const struct lmq_place *place,
     case LMQ_ROLE_FFN_DOWN:
         /* Nor does a row stand for one number of the stream if what it gives is
          * normed, or one expert's of many, before it is added. (Inputs in their
-         * place, Gemma 3 270M: 2.69e-4 instead of 2.74e-4, without any 2.90e-4.)
+         * place, Gemma 3 270M: 2.69e-4 instead of 2.74e-4, without any
+         * 2.90e-4.)
          */
         *is_output = true;
         return h->norm_place == LMQ_NORMS_BEFORE && h->residual_scale != 0 &&

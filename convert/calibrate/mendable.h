@@ -11,7 +11,8 @@
 #include "formats/model/names.h"
 
 /* How many numbers, and whether they are those that its products are added to,
- * or those of its n_cols that it is multiplied with; 0: nothing that is known. */
+ * or those of its n_cols that it is multiplied with; 0: nothing that is
+ * known. */
 size_t lmq_mendable(const struct lmq_hparams *h,
                     const struct lmq_place *place, size_t n_cols,
                     bool *is_output);

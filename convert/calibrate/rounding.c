@@ -1,6 +1,6 @@
 /*
- * rounding.c - one matrix of a layer: rows for rows, shared out over threads and
- * processes.
+ * rounding.c - one matrix of a layer: rows for rows, shared out over threads
+ * and processes.
  */
 #include "config.h"
 

@@ -17,8 +17,8 @@
 /* Some tokens of one product. */
 struct lmq_seen_run {
     uint64_t input, n_tokens;
-    uint64_t at; /* of `x`: n_tokens rows of the input's columns, and behind them
-                    as many of what drifts */
+    uint64_t at; /* of `x`: n_tokens rows of the input's columns, and behind
+                    them as many of what drifts */
 };
 
 struct lmq_seen_cursor {

@@ -16,7 +16,8 @@ void lmq_export_add_file(json_t **report, const char *path, uint64_t size);
 /*
  * Adds to the report what all exports say, and gives the n outputs their
  * names, all of them or none: none if the report could not be made or is not
- * approved, or if the checkpoint has changed. The outputs are closed in any case.
+ * approved, or if the checkpoint has changed. The outputs are closed in any
+ * case.
  */
 enum lmq_status lmq_export_commit(const struct lmq_checkpoint *checkpoint,
                                   const struct lmq_progress *progress,

@@ -3,8 +3,8 @@
  *
  * Piece by piece, several at a time; memory does not grow with the model. The
  * integer groups of a container become blocks of Q8_0, Q5_0 and Q4_0 as they
- * are, wherever their scales are exact in half precision; everything else is rounded
- * here, and what that costs is counted.
+ * are, wherever their scales are exact in half precision; everything else is
+ * rounded here, and what that costs is counted.
  */
 #include "config.h"
 

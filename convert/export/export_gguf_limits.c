@@ -18,17 +18,17 @@
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
     "bailingmoe2", "baichuan", "bloom", "chatglm", "cohere2", "command-r",
-    "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "lfm2", "lfm2moe", "mpt",
-    "nemotron", "olmo", "olmo2", "olmoe", "phi2", "phi3", "qwen2", "qwen2moe",
-    "stablelm", "starcoder2", NULL,
+    "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "lfm2", "lfm2moe",
+    "mpt", "nemotron", "olmo", "olmo2", "olmoe", "phi2", "phi3", "qwen2",
+    "qwen2moe", "stablelm", "starcoder2", NULL,
 };
 
 /* Those in which it finds factors of frequencies that always count, and those
  * in which it finds the ones of longrope. */
 static const char *const has_factors[] = {
-    "apertus", "arcee", "exaone", "exaone-moe", "exaone4", "falcon-h1", "gemma4",
-    "granite", "granite_swa", "granitehybrid", "granitemoe", "llama", "llama4",
-    "minicpm", "mistral3", NULL,
+    "apertus", "arcee", "exaone", "exaone-moe", "exaone4", "falcon-h1",
+    "gemma4", "granite", "granite_swa", "granitehybrid", "granitemoe", "llama",
+    "llama4", "minicpm", "mistral3", NULL,
 };
 static const char *const has_long_factors[] = {
     "apertus", "granite", "granite_swa", "granitemoe", "llama", "minicpm",
@@ -124,8 +124,8 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       name);
     if (lacks_state_bias(plan))
         lmq_notes_add(plan->notes,
-                      "llama.cpp does not load this '%s': it wants convolutions "
-                      "with biases",
+                      "llama.cpp does not load this '%s': it wants "
+                      "convolutions with biases",
                       name);
     if (strcmp(name, "dots1") == 0 && h->n_kv_heads != h->n_heads)
         lmq_notes_add(plan->notes,

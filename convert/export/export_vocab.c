@@ -178,7 +178,8 @@ lmq_vocab_file_prepare(const struct lmq_checkpoint *checkpoint,
         lmq_notes_add(notes, "the " NAME " beside the output stays: %s",
                       is_made ? "it is another one, which does not belong to "
                                 "this model"
-                              : "whether it belongs to this model is not known");
+                              : "whether it belongs to this model is not "
+                                "known");
     free(path);
     return status;
 }

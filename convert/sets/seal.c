@@ -194,8 +194,8 @@ end_sealed(const struct found *found, const struct lmq_progress *progress,
     return status;
 }
 
-/* As lmq_convert() was told it, which cuts off the ending once. The caller frees
- * it; NULL without memory. */
+/* As lmq_convert() was told it, which cuts off the ending once. The caller
+ * frees it; NULL without memory. */
 static char *
 output_of(const struct found *found)
 {

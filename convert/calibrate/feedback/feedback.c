@@ -8,10 +8,10 @@
  *
  * (with offsets for what other layers have missed, mend.h), and what rounding
  * it costs is D[k] (target[k] - scale q[k])^2. A group's scale is searched for
- * when its first column is reached, with D as weights, which is just what errors
- * of these targets cost; and then each step of the search is tried with feedback
- * within the group, since that draws the lots anew. (stories260K, mean KLD: 3.05e-4 instead of 3.28e-4 with 8 bits, 0.073
- * instead of 0.078 with 4.)
+ * when its first column is reached, with D as weights, which is just what
+ * errors of these targets cost; and then each step of the search is tried with
+ * feedback within the group, since that draws the lots anew. (stories260K, mean
+ * KLD: 3.05e-4 instead of 3.28e-4 with 8 bits, 0.073 instead of 0.078 with 4.)
  */
 #include "config.h"
 

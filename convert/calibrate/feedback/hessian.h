@@ -50,8 +50,8 @@ size_t lmq_hessian_stride(size_t n);
 double lmq_hessian_bytes(size_t n);
 size_t lmq_hessian_buffer(size_t n); /* doubles */
 
-/* A row of x, its whole groups turned if they are to be, as the runtime does it;
- * zeros fill it up. */
+/* A row of x, its whole groups turned if they are to be, as the runtime does
+ * it; zeros fill it up. */
 void lmq_hessian_widen(const float *x, size_t n, size_t rotated, double *to);
 
 /* One of n_members' share of n_tokens rows of x, `stride` apart: of strips, the
