@@ -44,8 +44,9 @@ enum lmq_map {
  * All zero: the tensor's own order, from its offset on.
  *
  * Row r stands in the row r' where units of rows change places and the pairs
- * of its head are put together, and this one in the stored row first + r' / unit * stride + r' % unit. A tensor
- * of one dimension is a column: its elements are rows.
+ * of its head are put together, and this one in the stored row
+ * first + r' / unit * stride + r' % unit. A tensor of one dimension is a
+ * column: its elements are rows.
  */
 struct lmq_view {
     uint64_t first;
@@ -134,15 +135,16 @@ struct lmq_source {
     bool turns_back;        /* positions turn the other way */
     bool is_transposed;     /* matrices of layers have inputs as rows */
     bool norms_less_one;    /* norm weights are stored minus 1 */
-    bool has_apart_norms;   /* norms behind attention and feed-forward have names
-                               of their own: post_attention_layernorm is not
-                               the one behind attention */
+    bool has_apart_norms;   /* norms behind attention and feed-forward have
+                               names of their own: post_attention_layernorm is
+                               not the one behind attention */
     bool is_qkv_by_head;    /* fused: a key head's queries, it, its values, and
                                then the next; else all queries first */
     bool has_turned_experts; /* fused ones: matrices have inputs as rows */
     bool is_gate_up_by_row;  /* fused: a row of the gate, one of the other, and
                                 so on; else all of the gate first */
-    bool has_tiled_values;  /* value heads of the delta rule: lmq_tiled_values() */
+    bool has_tiled_values;  /* value heads of the delta rule:
+                               lmq_tiled_values() */
     bool has_decay_itself;  /* what decays, less than 0; not the log of it */
     bool has_unit_head;     /* the head's rows count with length 1 */
     const char *unsaid_theta; /* the key that should say what versions of the */

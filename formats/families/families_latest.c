@@ -437,8 +437,8 @@ const struct lmq_family lmq_latest_families[] = {
             .keys = {sizes, minicpm3_keys},
             .begin = lmq_hf_begin_minicpm3,
             .finish = lmq_hf_finish_minicpm3}},
-    /* In GGUF its scales are those of the one that there is, and keys and values
-     * of one matrix, as we do not write them. */
+    /* In GGUF its scales are those of the one that there is, and keys and
+     * values of one matrix, as we do not write them. */
     {.name = "minicpm3",
      .gguf = {.name = "minicpm3", .keys = LLAMA_KEYS | LMQ_GGUF_LATENT,
               .finish = lmq_gguf_finish_minicpm3}},

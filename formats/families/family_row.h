@@ -2,8 +2,9 @@
  * family_row.h - a family of models: what is the same in all of them, and how
  * config.json and GGUF say the rest.
  *
- * hf_config.c and gguf_keys.c read and write by the rows of families*.c. What no
- * row can say is in the functions of hf_special.c, gguf_special.c and the like.
+ * hf_config.c and gguf_keys.c read and write by the rows of families*.c. What
+ * no row can say is in the functions of hf_special.c, gguf_special.c and the
+ * like.
  */
 #ifndef LMQ_FORMATS_FAMILIES_FAMILY_ROW_H
 #define LMQ_FORMATS_FAMILIES_FAMILY_ROW_H

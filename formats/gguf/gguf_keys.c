@@ -185,8 +185,8 @@ is_integer_type(enum lmq_gguf_type type)
            type == LMQ_GGUF_I64;
 }
 
-/* A number for each layer, which must be the same one; but what is written apart
- * for kinds of layers others read once more. */
+/* A number for each layer, which must be the same one; but what is written
+ * apart for kinds of layers others read once more. */
 static enum lmq_status
 read_per_layer(struct lmq_gguf_reader *r, const char *name, size_t field,
                uint32_t *count)

@@ -536,8 +536,8 @@ lmq_hf_begin_lfm3(struct lmq_hf_config *config)
         lmq_hf_switch(config, config->json, "use_attention_gate", true);
 }
 
-/* Of each four layers the third sees everything, the first but for layer 0 has a
- * window, if nothing else is said. */
+/* Of each four layers the third sees everything, the first but for layer 0 has
+ * a window, if nothing else is said. */
 void
 lmq_hf_windows_lfm3(struct lmq_hf_config *config)
 {
@@ -550,7 +550,8 @@ lmq_hf_windows_lfm3(struct lmq_hf_config *config)
             lmq_hf_mark(config, i, LMQ_LAYER_DELTA);
 }
 
-/* Half of a head turns in layers that see everything, if nothing else is said. */
+/* Half of a head turns in layers that see everything, if nothing else is
+ * said. */
 void
 lmq_hf_finish_lfm3(struct lmq_hf_config *config)
 {

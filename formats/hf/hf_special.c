@@ -243,7 +243,8 @@ lmq_hf_begin_gpt2(struct lmq_hf_config *config)
         h->attn_scale = 1;
 }
 
-/* One head of keys and values, or as many as of queries, each beside its own. */
+/* One head of keys and values, or as many as of queries, each beside its
+ * own. */
 void
 lmq_hf_begin_starcoder(struct lmq_hf_config *config)
 {

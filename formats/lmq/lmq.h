@@ -210,7 +210,8 @@ uint64_t lmq_record_bytes(const struct lmq_record *record);
 
 /* ---- lmq_statistics.c ---- */
 
-/* A power of two, so that multiplying by it is exact; of scales in float32 1. */
+/* A power of two, so that multiplying by it is exact; of scales in
+ * float32 1. */
 bool lmq_multiplier_is_sound(const struct lmq_quant *quant);
 
 /* Whether a container may say that of a tensor. */

@@ -168,7 +168,8 @@ compare_spans(const void *a, const void *b)
  * trailer ends the file by definition. */
 enum lmq_status
 lmq_container_spans(const struct lmq_container *container,
-                    struct lmq_file_span **spans, size_t *n, struct lmq_error *err)
+                    struct lmq_file_span **spans, size_t *n,
+                    struct lmq_error *err)
 {
     const struct lmq_superblock *sb = &container->superblock;
     struct lmq_file_span *all = calloc(LMQ_N_EXTENTS * container->n_records +
@@ -179,14 +180,15 @@ lmq_container_spans(const struct lmq_container *container,
     *spans = all;
     if (all == NULL)
         return lmq_fail_nomem(err);
-    all[count++] = (struct lmq_file_span){{0, LMQ_SUPERBLOCK_SIZE, 0}, LMQ_ALIGN};
+    all[count++] =
+        (struct lmq_file_span){{0, LMQ_SUPERBLOCK_SIZE, 0}, LMQ_ALIGN};
     all[count++] = (struct lmq_file_span){
         {sb->table_offset, (uint64_t)sb->n_sections * LMQ_SECTION_SIZE, 0},
         LMQ_ALIGN};
     for (size_t i = 0; i < container->n_sections; i++)
         if (container->sections[i].stored.size > 0)
-            all[count++] =
-                (struct lmq_file_span){container->sections[i].stored, LMQ_ALIGN};
+            all[count++] = (struct lmq_file_span){
+                container->sections[i].stored, LMQ_ALIGN};
     for (size_t i = 0; i < container->n_records; i++)
         for (size_t j = 0; j < LMQ_N_EXTENTS; j++)
             if (container->records[i].extents[j].size > 0)

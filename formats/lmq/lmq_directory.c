@@ -49,7 +49,8 @@ lmq_record_sizes(const struct lmq_record *record,
                            lmq_dtype_size(record->dtype), &sizes[LMQ_VALUES]);
     if (record->encoding == LMQ_ENCODING_Q8)
         return lmq_layout_sizes(record->layout, record->n_rows, shape.n_cols,
-                                &record->quant, &sizes[LMQ_VALUES], &sizes[LMQ_SCALES]);
+                                &record->quant, &sizes[LMQ_VALUES],
+                                &sizes[LMQ_SCALES]);
     return true;
 }
 

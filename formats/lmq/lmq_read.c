@@ -272,7 +272,8 @@ load_tile(struct lmq_input *input, const struct lmq_record *record,
 
     if (status == LMQ_OK)
         status = lmq_input_read(
-            input, record->extents[LMQ_SCALES].offset + number * tile->scales_size,
+            input,
+            record->extents[LMQ_SCALES].offset + number * tile->scales_size,
             tile->scales, tile->scales_size, err);
     return status;
 }

@@ -39,7 +39,8 @@ enum lmq_status lmq_set_open(struct lmq_checkpoint *checkpoint,
 void lmq_set_free(struct lmq_set *set);
 
 /* The set behind a checkpoint, which must be one: for this room. */
-const struct lmq_set *lmq_checkpoint_set(const struct lmq_checkpoint *checkpoint);
+const struct lmq_set *
+lmq_checkpoint_set(const struct lmq_checkpoint *checkpoint);
 
 /* What the source called the tensor of a record; NULL if nobody says. */
 const char *lmq_set_stored_name(const struct lmq_set *set,

@@ -370,8 +370,8 @@ refuse(struct lmq_checkpoint *checkpoint, const char *name, const char *detail,
 static const char *
 find_rotation(const json_t *config)
 {
-    json_t *groups = json_object_get(json_object_get(config, "transform_config"),
-                                     "config_groups");
+    json_t *groups = json_object_get(
+        json_object_get(config, "transform_config"), "config_groups");
     json_t *group, *at;
     const char *name;
     size_t i;

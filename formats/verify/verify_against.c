@@ -34,8 +34,9 @@ lmq_check_parse_wanted(const char *text, unsigned char wanted[LMQ_SHA256_SIZE],
         const char *digit = strchr(digits, letter);
         is_right = digit != NULL;
         if (is_right)
-            wanted[i / 2] = (unsigned char)((i % 2 == 0 ? 0 : wanted[i / 2] * 16) +
-                                            (digit - digits));
+            wanted[i / 2] =
+                (unsigned char)((i % 2 == 0 ? 0 : wanted[i / 2] * 16) +
+                                (digit - digits));
     }
     return is_right ? LMQ_OK
                     : lmq_fail(err, LMQ_ERR_ARG, 0,
@@ -119,8 +120,8 @@ lmq_check_chunks(struct lmq_check *check, struct lmq_digests *own, size_t index,
                        ? own->first[index + 1]
                        : own->n;
     if (stored != NULL &&
-        memcmp(stored->chunks + own->first[index] * LMQ_SHA256_SIZE,
-               chunks, (size_t)(end - own->first[index]) * LMQ_SHA256_SIZE) != 0)
+        memcmp(stored->chunks + own->first[index] * LMQ_SHA256_SIZE, chunks,
+               (size_t)(end - own->first[index]) * LMQ_SHA256_SIZE) != 0)
         lmq_check_add(check, "digests", record->name, offset,
                       "the SHA-256 of the tensor does not match");
     return LMQ_OK;

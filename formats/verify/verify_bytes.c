@@ -188,7 +188,8 @@ check_gap(struct lmq_check *check, uint64_t from, uint64_t to,
         while (status == LMQ_OK && i < n && bytes[i] == 0)
             i++;
         if (status == LMQ_OK && i < n) {
-            lmq_check_add(check, "padding", "", from + i, "padding is not zero");
+            lmq_check_add(check, "padding", "", from + i,
+                          "padding is not zero");
             break;
         }
     }
