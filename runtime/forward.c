@@ -20,8 +20,8 @@
  * order does not depend on the shares.
  *
  * The model's description says where the norms stand, whether both blocks look
- * at the same x, and which layers have one of them only; the formulas are of the
- * usual case.
+ * at the same x, and which layers have one of them only; the formulas are of
+ * the usual case.
  */
 #include "config.h"
 

@@ -16,15 +16,16 @@
 void lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
                        const int32_t *tokens, size_t n, size_t position);
 
-/* work->x through one layer; adds to its keys and values, of which each sequence
- * has its own. */
+/* work->x through one layer; adds to its keys and values, of which each
+ * sequence has its own. */
 void lmq_forward_layer(const struct lmq_model *model, size_t layer,
                        struct lmq_kv *kv, struct lmq_work *work, size_t n,
                        size_t position);
 
-/* work->x, of one sequence, through all layers, whose keys and values are kv (n_layers), and its
- * first rows are what comes out for the last n_last tokens. The others go no
- * further than what later tokens see of them. False: not all is finite. */
+/* work->x, of one sequence, through all layers, whose keys and values are kv
+ * (n_layers), and its first rows are what comes out for the last n_last tokens.
+ * The others go no further than what later tokens see of them. False: not all
+ * is finite. */
 bool lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,
                         struct lmq_work *work, size_t n, size_t n_last,
                         size_t position);

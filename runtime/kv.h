@@ -34,9 +34,9 @@ enum lmq_status lmq_kv_parse(const char *text, enum lmq_kv_type *type,
  * its keys. Writers and readers go by `type`, the one that the memory was
  * allocated for: a row of narrower numbers may take more bytes, as Q8 pads.
  *
- * Of a recurrent layer: a state that each token changes (a short convolution has
- * none), and what went into its convolution last. So they are those behind the
- * last token, and can only go on; at position 0 they begin anew. */
+ * Of a recurrent layer: a state that each token changes (a short convolution
+ * has none), and what went into its convolution last. So they are those behind
+ * the last token, and can only go on; at position 0 they begin anew. */
 struct lmq_kv {
     enum lmq_kv_type type;
     unsigned char *keys, *values;

@@ -120,7 +120,8 @@ fill_tiles(struct lmq_model *model, struct lmq_matrix *matrix,
             return status;
         lmq_scales_load(quant->scales, quant->multiplier, strip->stored,
                         n * n_groups, strip->scales);
-        *fits = is_sound(quant->bits, strip->q, n * n_cols, strip->scales, n * n_groups);
+        *fits = is_sound(quant->bits, strip->q, n * n_cols, strip->scales,
+                         n * n_groups);
         if (!*fits)
             return LMQ_OK;
         lmq_tiles_pack(strip->q, n_cols, strip->stored, n, n_cols,
@@ -284,8 +285,8 @@ use_rows(struct lmq_model *model, struct lmq_matrix *matrix,
     enum lmq_row_type type;
     const unsigned char *bytes;
 
-    /* Where there are checksums, what is small is copied, and they are compared;
-     * what was kept as floats may be large. */
+    /* Where there are checksums, what is small is copied, and they are
+     * compared; what was kept as floats may be large. */
     matrix->is_copied =
         !row_type_of(tensor, &type) ||
         (model->checkpoint->format->verify_tensor != NULL &&

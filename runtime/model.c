@@ -470,8 +470,8 @@ is_resident(const struct lmq_model *model)
            size <= lmq_mem_available();
 }
 
-/* Whether what is read before it is used is still there then: the largest of the
- * layers and of the head is small beside memory. */
+/* Whether what is read before it is used is still there then: the largest of
+ * the layers and of the head is small beside memory. */
 static bool
 has_room_ahead(const struct lmq_model *model)
 {

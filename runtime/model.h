@@ -195,8 +195,8 @@ enum lmq_status lmq_matrix_replace(struct lmq_matrix *matrix,
                                    struct lmq_error *err);
 
 /* What is mapped of it will be read soon. Neighbours are gathered in *expected,
- * zeroed at first, and read together when something elsewhere is expected, or at
- * last by lmq_expected_read(). */
+ * zeroed at first, and read together when something elsewhere is expected, or
+ * at last by lmq_expected_read(). */
 struct lmq_expected {
     struct lmq_input *file; /* or NULL */
     uint64_t from, to;
@@ -231,8 +231,8 @@ double lmq_matrix_share(const struct lmq_model *model,
 /* One row of a matrix as floats, without the bias. */
 void lmq_matrix_row(const struct lmq_matrix *matrix, size_t row, float *out);
 
-/* The tiles of an int8 matrix that begin at its tile `*first` or before it: that
- * is set to where they begin. */
+/* The tiles of an int8 matrix that begin at its tile `*first` or before it:
+ * that is set to where they begin. */
 const struct lmq_tiles *lmq_matrix_tiles(const struct lmq_matrix *matrix,
                                          size_t *first);
 

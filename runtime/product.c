@@ -48,10 +48,10 @@ round_operand(const struct lmq_member *member,
     }
 }
 
-/* Activations of 8 bits are for the speed of long texts. They have 16 where that
- * costs none: where only the last token of a text comes. And in the attention of
- * the first layer, a hundredth of the work as a rule: all layers hear of what is
- * missed there. */
+/* Activations of 8 bits are for the speed of long texts. They have 16 where
+ * that costs none: where only the last token of a text comes. And in the
+ * attention of the first layer, a hundredth of the work as a rule: all layers
+ * hear of what is missed there. */
 static enum lmq_bits
 bits_of(const struct lmq_member *member)
 {

@@ -176,8 +176,8 @@ has_states(const struct lmq_session *session)
 }
 
 /* Evaluates the tokens again, one by one: within a batch a NaN shows at
- * earlier positions too. Only the last n_logits go through the last layer, whose
- * keys and values are there, and are asked for their logits. */
+ * earlier positions too. Only the last n_logits go through the last layer,
+ * whose keys and values are there, and are asked for their logits. */
 static enum lmq_status
 find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
                size_t n_logits, struct lmq_error *err)

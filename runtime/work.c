@@ -458,7 +458,8 @@ lmq_work_set_positions(struct lmq_work *work,
         prepare_positions(work, hparams);
         work->n_angles = 0;
     }
-    if (lmq_hparams_rotary_dim(hparams) == 0 || (work->angles_at == position && n <= work->n_angles))
+    if (lmq_hparams_rotary_dim(hparams) == 0 ||
+        (work->angles_at == position && n <= work->n_angles))
         return;
     for (int i = 0; i < LMQ_ROPE_KINDS; i++) {
         const struct lmq_angles *angles = &work->angles[i];

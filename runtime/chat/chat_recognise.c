@@ -18,8 +18,9 @@ lmq_chat_format_named(const char *name)
     return NULL;
 }
 
-/* Whether the mark stands there. Where it has a backslash and an n, the template
- * may have a line feed: so it is in those that were written down in Python. */
+/* Whether the mark stands there. Where it has a backslash and an n, the
+ * template may have a line feed: so it is in those that were written down in
+ * Python. */
 static bool
 stands_at(const char *text, size_t n, const char *mark)
 {

@@ -268,12 +268,12 @@ load_once(const unsigned char *w)
 
 /* vpdpbusd wants one factor without a sign: that is the weight, stored as
  * q + 128. For one token, the fewer instructions there are for a line of
- * weights, the more lines are under way: so steps are unrolled. A stream of fewer
- * bits comes so fast that one chain of sums is too slow for it: steps take turns
- * between two. All lines of a block of 5 or 6 bits are loaded in the order in
- * which they lie, which is how they come fastest, before they are put together.
- * Weights of long rows drive activations out of the first level cache, so these
- * are asked for four lines ahead. */
+ * weights, the more lines are under way: so steps are unrolled. A stream of
+ * fewer bits comes so fast that one chain of sums is too slow for it: steps
+ * take turns between two. All lines of a block of 5 or 6 bits are loaded in the
+ * order in which they lie, which is how they come fastest, before they are put
+ * together. Weights of long rows drive activations out of the first level
+ * cache, so these are asked for four lines ahead. */
 LMQ_INLINE void
 add_group(const struct streams *from, size_t n_r, const unsigned char *head,
           size_t n_t, int is16, unsigned bits, vf sum[][TILE_VECTORS])

@@ -136,7 +136,8 @@ finish_queries(const struct lmq_member *member,
     for (size_t i = from; i < to; i++) {
         size_t head = i % h->n_heads;
         float *q = member->work->q + i * h->head_dim; /* [nope, rope] */
-        float *latent = member->work->q_latent + i * lmq_key_width(h, member->index);
+        float *latent =
+            member->work->q_latent + i * lmq_key_width(h, member->index);
         if (matrix->bias != NULL)
             member->kernels->add(q, matrix->bias + head * h->head_dim,
                                  h->head_dim);
@@ -189,6 +190,7 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     lmq_barrier(member); /* a head reads all of its q_latent */
     lmq_attention(member, &heads); /* out_latent = softmax(q_latent K^T) c */
     /* attention = W_v_b out_latent */
-    multiply_heads(member, part->v_b, work->out_latent, lmq_value_width(h, member->index),
-                   work->attention, lmq_hparams_value_dim(h));
+    multiply_heads(member, part->v_b, work->out_latent,
+                   lmq_value_width(h, member->index), work->attention,
+                   lmq_hparams_value_dim(h));
 }

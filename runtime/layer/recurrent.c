@@ -9,7 +9,8 @@
  *   and for each value head, token after token, of the state S (key dim,
  *   value dim), with step = softplus(a), decay = exp(-exp(A) step):
  *
- *   the delta rule, with b = W_beta xn, q = q / |q| / sqrt(key dim), k = k / |k|
+ *   the delta rule, with b = W_beta xn, q = q / |q| / sqrt(key dim),
+ *   k = k / |k|
  *       S = decay S
  *       d = sigmoid(b) (v - k S)
  *       S = S + k d

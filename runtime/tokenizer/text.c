@@ -277,8 +277,8 @@ stop_of(const struct lmq_generation *generation)
                : generation->stop;
 }
 
-/* The text of the prompt, and of what was made behind it up to what ended it. Of
- * whole characters, so that they are strings of any language. */
+/* The text of the prompt, and of what was made behind it up to what ended it.
+ * Of whole characters, so that they are strings of any language. */
 static enum lmq_status
 add_texts(json_t **json, const struct lmq_tokenizer *tokenizer,
           const struct lmq_generation *generation, struct lmq_error *err)

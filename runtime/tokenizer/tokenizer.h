@@ -12,9 +12,9 @@
  * in this order if there are several; tokenizer_config.json,
  * special_tokens_map.json, generation_config.json and config.json beside it
  * add what they say about the beginning and the end of a text, and, to a
- * SentencePiece model, what it and added_tokens.json have been given. What is not
- * understood is refused by name, never approximated. Nothing of the files is
- * needed after opening. An open tokenizer does not change: any number of
+ * SentencePiece model, what it and added_tokens.json have been given. What is
+ * not understood is refused by name, never approximated. Nothing of the files
+ * is needed after opening. An open tokenizer does not change: any number of
  * threads may use it.
  *
  * Where kinds differ: llama2.c knows only the ids 0 (unknown), 1 (begin) and 2
@@ -46,7 +46,8 @@ enum lmq_status lmq_tokenizer_open(const struct lmq_blob *blobs,
                                    struct lmq_error *err);
 
 /* For a model of so many rows (0: of any): what files beside a SentencePiece
- * model add behind them, as a padding token that nobody trained, is left out. */
+ * model add behind them, as a padding token that nobody trained, is left
+ * out. */
 enum lmq_status lmq_tokenizer_open_for(const struct lmq_blob *blobs,
                                        size_t n_blobs, size_t n_rows,
                                        struct lmq_tokenizer **out,

@@ -64,7 +64,8 @@ struct lmq_tokenizer {
     uint32_t *text_starts;          /* (n + 1) within texts */
 
     int32_t bos;
-    int32_t first_reserved, n_reserved; /* ids that tokenizer_config.json names */
+    int32_t first_reserved, n_reserved; /* ids that tokenizer_config.json
+                                           names */
     bool takes_added; /* files beside it may have tokens behind the last one */
     size_t n_rows;    /* of the model: none behind them; 0: any number */
     struct lmq_marks prefix, suffix; /* of a template */

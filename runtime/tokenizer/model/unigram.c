@@ -2,8 +2,8 @@
  * unigram.c - the segmentation with the best sum of scores (Viterbi).
  *
  * Walks the text character by character and keeps for each position the best
- * way to reach it, as SentencePiece's optimized encoder does, which keeps floats;
- * Hugging Face's keeps doubles. Where sums tie, that decides.
+ * way to reach it, as SentencePiece's optimized encoder does, which keeps
+ * floats; Hugging Face's keeps doubles. Where sums tie, that decides.
  */
 #include "config.h"
 

@@ -91,10 +91,11 @@ int lmq_byte_piece(struct lmq_chars text);
 
 /* Whether text can be cut before each `space` that follows something else
  * without changing what any order of merging or any best path finds: the space
- * itself must be a piece that is used, and none may span such a place; the bytes
- * behind which one does are its joints. In the same way text can be cut around
- * the ASCII characters that are alone: no matched piece has more than that one
- * character, and it is a piece that is used or, with `has_bytes`, a byte's. */
+ * itself must be a piece that is used, and none may span such a place; the
+ * bytes behind which one does are its joints. In the same way text can be cut
+ * around the ASCII characters that are alone: no matched piece has more than
+ * that one character, and it is a piece that is used or, with `has_bytes`, a
+ * byte's. */
 bool lmq_vocab_find_breaks(const struct lmq_vocab *vocab,
                            struct lmq_chars space, bool has_bytes,
                            bool is_joint[256], bool is_alone[128]);

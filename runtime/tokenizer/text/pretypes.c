@@ -45,7 +45,8 @@ static const char tekken_pattern[] =
     OTHER_START UPPER "*" LOWER "+|" OTHER_START UPPER "+" LOWER "*|\\p{N}"
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+" SPACES_END;
 
-/* Qwen's without the contractions of English: Turkish has an apostrophe, too. */
+/* Qwen's without the contractions of English: Turkish has an apostrophe,
+ * too. */
 static const char ufakzeka_pattern[] =
     OTHER_START "\\p{L}+|\\p{N}"
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+" SPACES_END;
@@ -58,7 +59,7 @@ static const char bloom_pattern[] =
     " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+";
 
 #define DEEPSEEK_WORDS                                                        \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"                     \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"                   \
     "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
 
 static const char deepseek_v3_pattern[] =

@@ -399,6 +399,7 @@ lmq_normal_apply(const struct lmq_normal_step *step,
     default:
         return apply_to_runs(step, text, out, err);
     }
-    return lmq_buffer_append(out, text.p, text.n) == 0 ? LMQ_OK
-                                                       : lmq_buffer_fail(out, text.n, err);
+    return lmq_buffer_append(out, text.p, text.n) == 0
+               ? LMQ_OK
+               : lmq_buffer_fail(out, text.n, err);
 }
