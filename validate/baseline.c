@@ -124,7 +124,8 @@ static enum lmq_status
 find_candidate(const struct lmq_job *job, struct lmq_judged *candidate,
                struct lmq_error *err)
 {
-    json_t *own = lmq_json_text(lmq_judged_name(candidate)); /* as reports have it */
+    /* As reports have it. */
+    json_t *own = lmq_json_text(lmq_judged_name(candidate));
     const char *path = json_string_value(own);
 
     if (own == NULL)

@@ -98,8 +98,9 @@ void lmq_baseline_doubts(const struct lmq_job *job,
 
 /* ---- gather.c ---- */
 
-/* Runs the sides over n_windows windows from `first` on. Drifts are per side, the
- * first unused; layers (n_sides, n_layers + 1), from the embedding, or NULL. */
+/* Runs the sides over n_windows windows from `first` on. Drifts are per side,
+ * the first unused; layers (n_sides, n_layers + 1), from the embedding, or
+ * NULL. */
 enum lmq_status lmq_job_gather(struct lmq_job *job,
                                const struct lmq_side *sides, size_t n_sides,
                                size_t first, size_t n_windows,

@@ -3,8 +3,8 @@
  *
  * A new one is: its value, where the report is made (drift.c; evidence.c of
  * layers, tensors and positions; attribute.c; task_scores.c; validate.c and
- * setup.c of the run itself); its name here, or no gate can name it; and its entry in
- * lmquant-validate(1), which test_manual.sh compares with this list.
+ * setup.c of the run itself); its name here, or no gate can name it; and its
+ * entry in lmquant-validate(1), which test_manual.sh compares with this list.
  */
 #include "config.h"
 

@@ -128,8 +128,8 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
     const struct lmq_report *tensors = lmq_report_at(r, "tensors");
 
     put(page, "<h2>What becomes of each matrix</h2><div class=wide><table>"
-              "<tr><th class=text>matrix<th class=text>encoding<th>bits per weight<th>"
-              "divergence alone in %s, or as named<th>in the plan, "
+              "<tr><th class=text>matrix<th class=text>encoding<th>bits per "
+              "weight<th>divergence alone in %s, or as named<th>in the plan, "
               "estimated</tr>",
         string(r, "probe"));
     for (size_t i = 0; i < lmq_report_length(tensors); i++) {

@@ -250,8 +250,8 @@ compact(struct lmq_offers *offers, size_t n_units)
     }
 }
 
-/* What is stored in the probe's encoding, or in one that it holds, loses next to
- * nothing there, which tells nothing of others: then what loses most. */
+/* What is stored in the probe's encoding, or in one that it holds, loses next
+ * to nothing there, which tells nothing of others: then what loses most. */
 static void
 find_probes(struct lmq_offers *offers, size_t n_units)
 {

@@ -84,7 +84,8 @@ const struct lmq_encoding_choice *
 lmq_planner_offer(const struct lmq_planner *planner, size_t unit,
                   size_t offer);
 
-/* Tokens that the first windows score; and from here on so many are the corpus. */
+/* Tokens that the first windows score; and from here on so many are the
+ * corpus. */
 size_t lmq_planner_scored(const struct lmq_planner *planner, size_t n_windows);
 void lmq_planner_take_windows(struct lmq_planner *planner, size_t n);
 
@@ -108,13 +109,13 @@ double lmq_planner_room(const struct lmq_planner *planner);
 enum lmq_status lmq_planner_check(struct lmq_planner *planner,
                                   struct lmq_error *err);
 
-/* planner_kv.c. With the choice that stays: how much keys and values of fewer bits add, and
- * which are taken. */
+/* planner_kv.c. With the choice that stays: how much keys and values of fewer
+ * bits add, and which are taken. */
 enum lmq_status lmq_planner_weigh_kv(struct lmq_planner *planner,
                                      struct lmq_error *err);
 
-/* What is over the few windows as it were over the whole text: in the proportion
- * that the choice has, since what is hard is so for all. */
+/* What is over the few windows as it were over the whole text: in the
+ * proportion that the choice has, since what is hard is so for all. */
 double lmq_planner_over_the_whole(const struct lmq_planner *planner,
                                   double kld);
 

@@ -27,8 +27,8 @@ bytes_of(const struct lmq_model *model, enum lmq_kv_type type)
     return sum;
 }
 
-/* What all weights in groups of 64 with 8 bits cost; if they cannot be that, what
- * the choice does. */
+/* What all weights in groups of 64 with 8 bits cost; if they cannot be that,
+ * what the choice does. */
 static double
 cost_of_weights(const struct lmq_planner *planner)
 {

@@ -118,8 +118,8 @@ measure_due(struct lmq_planner *planner, const struct lmq_mix *mixes,
         if (lmq_planner_is_due(first + i, o->part, o->n_parts))
             due[n_due++] = mixes[i];
     if (status == LMQ_OK && n_due > 0)
-        status = lmq_planner_mix(planner, due, n_due, planner->n_few, stage, drifts,
-                         err);
+        status = lmq_planner_mix(planner, due, n_due, planner->n_few, stage,
+                                 drifts, err);
     n_due = 0;
     for (size_t i = 0; i < n && status == LMQ_OK; i++)
         if (lmq_planner_is_due(first + i, o->part, o->n_parts))
@@ -154,8 +154,8 @@ measure_units(struct lmq_planner *planner, struct lmq_error *err)
     return status;
 }
 
-/* An encoding without an error costs nothing; where the probe has none, no other
- * has. */
+/* An encoding without an error costs nothing; where the probe has none, no
+ * other has. */
 static void
 spread_costs(struct lmq_planner *planner)
 {
@@ -170,8 +170,8 @@ spread_costs(struct lmq_planner *planner)
     }
 }
 
-/* The same encoding as offer `j`, but not rotated; the number of offers if there
- * is none. */
+/* The same encoding as offer `j`, but not rotated; the number of offers if
+ * there is none. */
 static size_t
 plain_of(const struct lmq_offers *offers, size_t j)
 {
@@ -196,9 +196,9 @@ sum_of_costs(const struct lmq_planner *planner, size_t offer)
     return sum;
 }
 
-/* What is rotated loses less, or more, than its errors tell, since these come to
- * lie elsewhere: by as much as all units together do. Where an encoding is taken
- * as it is stored, both of these are of something else. */
+/* What is rotated loses less, or more, than its errors tell, since these come
+ * to lie elsewhere: by as much as all units together do. Where an encoding is
+ * taken as it is stored, both of these are of something else. */
 static void
 correct_rotated(struct lmq_planner *planner)
 {
@@ -488,7 +488,8 @@ find_rival(struct lmq_planner *planner, size_t *rival, struct lmq_error *err)
     return status;
 }
 
-/* The choice, and its rival beside it, which takes its place if it is better. */
+/* The choice, and its rival beside it, which takes its place if it is
+ * better. */
 static enum lmq_status
 compare(struct lmq_planner *planner, const struct lmq_encoding_choice **choices,
         struct lmq_drift drifts[2], struct lmq_error *err)

@@ -133,7 +133,8 @@ describe_prediction(const struct lmq_planner *planner)
     double kld = planner->choice.measured;
 
     lmq_put(&json, "kld", lmq_json_number(kld));
-    lmq_put(&json, "low", lmq_json_number(fmax(kld - planner->choice.error, 0)));
+    lmq_put(&json, "low",
+            lmq_json_number(fmax(kld - planner->choice.error, 0)));
     lmq_put(&json, "high", lmq_json_number(kld + planner->choice.error));
     lmq_put(&json, "estimated", lmq_json_number(estimate_of(planner)));
     lmq_put(&json, "gap", lmq_json_number(planner->choice.gap));
