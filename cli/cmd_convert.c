@@ -91,8 +91,9 @@ static const char *const layouts[] = {"tiles", "rows", NULL};
 static const char *const ties[] = {"auto", "never", NULL};
 static const char *const nonfinite[] = {"fail", "zero", NULL};
 static const struct choice choices[] = {
-    {"group-size", group_sizes}, {"scales", scales}, {"method", methods},
-    {"layout", layouts},         {"tie", ties},      {"on-nonfinite", nonfinite},
+    {"group-size", group_sizes}, {"scales", scales},
+    {"method", methods},         {"layout", layouts},
+    {"tie", ties},               {"on-nonfinite", nonfinite},
     {"encoding", encodings},     {NULL, NULL},
 };
 
@@ -488,9 +489,9 @@ const struct command command_convert = {
         "to 8 bits or fewer with a scale per group, keeps the rest as "
         "float32, and\nwrites one "
         "container with all that running it needs. What is quantized "
-        "already\nin such groups, with such scales (.lmq; GGUF Q8_0 with -g 32), "
-        "keeps its\nintegers and scales. The output appears whole or not at "
-        "all.\nThe memory needed does not grow with the model.",
+        "already\nin such groups, with such scales (.lmq; GGUF Q8_0 with "
+        "-g 32), keeps its\nintegers and scales. The output appears whole or "
+        "not at all.\nThe memory needed does not grow with the model.",
     .least = 2,
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,

@@ -281,7 +281,8 @@ static bool
 check_format(const struct arguments *arguments)
 {
     const char *given = option_text(arguments, "chat-format"), *name;
-    struct suggestion suggestion = {.wanted = given, .prefix = "--chat-format="};
+    struct suggestion suggestion = {.wanted = given,
+                                    .prefix = "--chat-format="};
 
     if (given == NULL)
         return true;

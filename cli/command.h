@@ -226,7 +226,7 @@ struct progress_state {
     int style;
     bool is_shown; /* a bar is on the screen */
     double started, last_shown;
-    double stage_started, stage_done; /* when it began, and what was done then */
+    double stage_started, stage_done; /* when it began, what was done then */
     char stage[64]; /* without its figures */
     uint64_t done;
     /* The report as data, made before the output appears (approve_report()). */
@@ -318,8 +318,8 @@ void print_name(const char *name, int width);
 bool flush_output(void);
 int finish_output(int code);
 
-/* The report of a validation of one model (show/show_validate.c), of several and in
- * Markdown (show/show_models.c). */
+/* The report of a validation of one model (show/show_validate.c), of several
+ * and in Markdown (show/show_models.c). */
 void print_validation(const struct arguments *arguments,
                       const struct lmq_report *report);
 void print_verdict(const struct lmq_report *report);

@@ -177,8 +177,8 @@ allow_files(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* What is closed from the beginning stays so, but no file that is opened gets its
- * number and is taken for standard input or output. */
+/* What is closed from the beginning stays so, but no file that is opened gets
+ * its number and is taken for standard input or output. */
 static void
 fill_descriptors(void)
 {
@@ -202,8 +202,9 @@ touch_stack(void)
         ((volatile char *)room)[i - 1] = 0;
 }
 
-/* Against a limit of addresses a stack counts when it grows, and where it cannot
- * the program would end without a word: so it grows now, if it may at all. */
+/* Against a limit of addresses a stack counts when it grows, and where it
+ * cannot the program would end without a word: so it grows now, if it may at
+ * all. */
 static bool
 grow_stack(void)
 {
@@ -212,7 +213,8 @@ grow_stack(void)
     if (getrlimit(RLIMIT_STACK, &stack) != 0)
         return true;
     if (stack.rlim_cur < STACK_LEAST) {
-        print_error("the stack may have %zu KB, expected %zu or more: ulimit -s",
+        print_error("the stack may have %zu KB, expected %zu or more: "
+                    "ulimit -s",
                     (size_t)stack.rlim_cur >> 10, STACK_LEAST >> 10);
         return false;
     }

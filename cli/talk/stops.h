@@ -22,8 +22,8 @@ struct stops {
 /* Prints what is certain to stand before all of the texts. False, and a
  * message, without memory. */
 bool print_until_stop(struct stops *stops, const char *text, size_t n);
-/* Nothing follows: what may only have begun has not, and a text that came behind
- * its beginning counts. */
+/* Nothing follows: what may only have begun has not, and a text that came
+ * behind its beginning counts. */
 void end_held(struct stops *stops);
 /* Prints what was held back, and forgets what was found. */
 void print_held(struct stops *stops);
