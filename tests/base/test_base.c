@@ -394,8 +394,8 @@ END_TEST
 START_TEST(a_sum_goes_through_a_text)
 {
     static const char *const bad[] = {
-        "", "-", "@0", "1", "1@", "1@67", "1@-1", "1@999", "x@0", "1G@3", "1@66",
-        "80000000@66",
+        "", "-", "@0", "1", "1@", "1@67", "1@-1", "1@999", "x@0", "1G@3",
+        "1@66", "80000000@66",
         "1@ 1", "111111111@66", "-@4", "A@1", "1@1@1", "NaN", "+1@0", "00"};
     struct random random = {9};
     char text[LMQ_EXACT_TEXT], again[LMQ_EXACT_TEXT];
@@ -505,7 +505,8 @@ START_TEST(a_small_stack_for_signals_is_respected)
     ck_assert(lmq_cpu() != LMQ_CPU_AMX);
     ck_assert(!lmq_cpu_has(LMQ_CPU_AMX));
     ck_assert(lmq_cpu_has(lmq_cpu()));
-    ck_assert_int_eq(sigaltstack(&before, NULL), 0); /* a sanitizer's, perhaps */
+    /* Perhaps a sanitizer's. */
+    ck_assert_int_eq(sigaltstack(&before, NULL), 0);
 }
 END_TEST
 

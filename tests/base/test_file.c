@@ -296,7 +296,8 @@ START_TEST(what_is_expected_is_read_as_far_as_the_file_goes)
     struct lmq_input *input =
         open_unread("expected", n_pages, &bytes, &map);
 
-    bool has_left = resident_pages(map, n_pages) == 0; /* not a file in memory */
+    /* Not a file in memory. */
+    bool has_left = resident_pages(map, n_pages) == 0;
     lmq_input_expect(input, n_pages / 2 * page, UINT64_C(1) << 40);
     lmq_input_expect(input, UINT64_MAX - page, page);
     lmq_input_expect(input, n_pages / 2 * page, 2 * page);

@@ -155,8 +155,8 @@ static const struct command {
     {"validate-part", "validate -q -f --ctx 8 --part 1/2 --report w/out model "
      "m.lmq text", NULL, "out", TIMED, true},
     {"merge", "merge --json 2.json 1.json", NULL, NULL, TIMED, false},
-    {"merge-report", "merge -q -f --json --report w/out 2.json 1.json", NULL, "out",
-     TIMED, true},
+    {"merge-report", "merge -q -f --json --report w/out 2.json 1.json", NULL,
+     "out", TIMED, true},
     {"jobs", "jobs --nodes 3 convert model w/out.lmq", NULL, NULL, DOCUMENT,
      false},
     {"tokenize", "tokenize --ids model", "the cat and a hen", NULL, TEXT,

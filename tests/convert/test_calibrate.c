@@ -117,7 +117,8 @@ END_TEST
 /* Another text is another conversion. */
 START_TEST(only_the_same_is_gone_on_with)
 {
-    const char *text = fable("held-out-b.txt"), *other = fable("held-out-a.txt");
+    const char *text = fable("held-out-b.txt");
+    const char *other = fable("held-out-a.txt");
     struct lmq_convert_options options = by_text(&text);
     struct lmq_report *report;
     struct lmq_error err = {0};

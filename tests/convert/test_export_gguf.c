@@ -499,7 +499,8 @@ START_TEST(exported_integers_give_the_same_bits)
                                               .replaces = 1};
         struct lmq_error err;
         size_t n_a, n_b;
-        lmq_report_free(convert(in_folder("even"), in_folder("a.lmq"), &options));
+        lmq_report_free(
+            convert(in_folder("even"), in_folder("a.lmq"), &options));
         struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("a.lmq"));
         ck_assert_msg(lmq_export(checkpoint, in_folder("a.bin"), &to, NULL,
                                  NULL, &err) == LMQ_OK,

@@ -202,7 +202,8 @@ write_bytes(const char *path, const char *normalizer, const char *steps,
 
     ck_assert_ptr_nonnull(f);
     fprintf(f,
-            "{\"added_tokens\": [%s], \"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Sequence\", "
+            "{\"added_tokens\": [%s], \"normalizer\": %s, "
+            "\"pre_tokenizer\": {\"type\": \"Sequence\", "
             "\"pretokenizers\": [%s]}, \"decoder\": {\"type\": "
             "\"ByteLevel\"}, \"model\": {\"type\": \"BPE\", \"merges\": [%s], "
             "\"ignore_merges\": %s, \"vocab\": {%s",

@@ -136,8 +136,8 @@ START_TEST(errors_tell_line_and_column)
          "line 2, column 1: 'rulez' is no key of a recipe, expected version, "
          "default or rules"},
         {"version: 1\nrules:\n- match: a\n  encoding: q7\n",
-         "line 4, column 13: encoding is 'q7', expected 'keep', 'q8', 'q6', 'q5', 'q4', 'f32', "
-         "'f16' or 'bf16'"},
+         "line 4, column 13: encoding is 'q7', expected 'keep', 'q8', 'q6', "
+         "'q5', 'q4', 'f32', 'f16' or 'bf16'"},
         {"version: 1\nrules:\n- {match: a, group: 33}\n",
          "line 3, column 21: group is '33', expected '32', '64', '128' or "
          "'256'"},

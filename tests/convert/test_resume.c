@@ -22,7 +22,8 @@ static enum lmq_status
 resume(const char *output, struct lmq_convert_options options, int stops,
        struct lmq_error *err)
 {
-    const struct lmq_progress progress = {.report = stop_when_due, .context = &stops};
+    const struct lmq_progress progress = {.report = stop_when_due,
+                                          .context = &stops};
     struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("model"));
 
     if (options.group_size == 0)

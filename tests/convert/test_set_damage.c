@@ -34,7 +34,8 @@ assert_damaged(const char *path, const char *text)
     struct lmq_report *report;
     struct lmq_error err;
 
-    ck_assert_int_eq(lmq_verify(path, NULL, NULL, &report, &err), LMQ_ERR_FORMAT);
+    ck_assert_int_eq(lmq_verify(path, NULL, NULL, &report, &err),
+                     LMQ_ERR_FORMAT);
     ck_assert_ptr_nonnull(report);
     const struct lmq_report *problem =
         lmq_report_item(lmq_report_at(report, "problems"), 0);

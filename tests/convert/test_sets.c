@@ -150,7 +150,8 @@ END_TEST
 START_TEST(kept_tensors_are_cut)
 {
     static const char header[] =
-        "{\"a\":{\"dtype\":\"F32\",\"shape\":[64,2,5],\"data_offsets\":[0,2560]},"
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[64,2,5],"
+        "\"data_offsets\":[0,2560]},"
         "\"b\":{\"dtype\":\"I16\",\"shape\":[300,3],"
         "\"data_offsets\":[2560,4360]},"
         "\"c\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[4360,4364]}}";

@@ -2,8 +2,8 @@
  * fable_gemm.c - matrix products in registers: 8 rows by 32 columns at a time,
  * or 4 by 16 where the machine has no more than AVX2's.
  *
- * The vector type is GCC's and Clang's. Nothing here is exact to the bit between machines: it is
- * for training only.
+ * The vector type is GCC's and Clang's. Nothing here is exact to the bit
+ * between machines: it is for training only.
  */
 #include "fable_gemm.h"
 

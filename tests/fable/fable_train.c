@@ -132,7 +132,8 @@ read_held_out(const struct fable_bpe *bpe, const char *path,
 static double
 random_normal(uint64_t *state) /* Box and Muller */
 {
-    double u = ((double)(lmq_random_next(state) >> 11) + 1) / 9007199254740993.0;
+    double u =
+        ((double)(lmq_random_next(state) >> 11) + 1) / 9007199254740993.0;
     double v = (double)(lmq_random_next(state) >> 11) / 9007199254740992.0;
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }

@@ -415,7 +415,8 @@ const struct family expert_families[] = {
             "'num_shared_experts': 1, 'prefix_dense_intermediate_size': "
             "$hidden, "
             "'rope_theta': 50000, 'shared_expert_combination_strategy': "
-            "'average', 'sliding_window': $window, 'sliding_window_pattern': 3, "
+            "'average', 'sliding_window': $window, "
+            "'sliding_window_pattern': 3, "
             SIZE_KEYS "'tie_word_embeddings': true}",
         .frame = hf_frame,
         .layers = {cohere_norms, hf_mlp, deepseek_experts},

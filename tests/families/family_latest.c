@@ -30,7 +30,7 @@
 
 #define LATENT_KEYS                                                           \
     "'kv_lora_rank': $kv_rank, 'q_lora_rank': $q_rank, "                      \
-    "'qk_nope_head_dim': $nope_dim, 'qk_rope_head_dim': $rotary_dim, "               \
+    "'qk_nope_head_dim': $nope_dim, 'qk_rope_head_dim': $rotary_dim, "        \
     "'v_head_dim': $value_dim, "
 
 #define LATENT_SHAPE                                                          \

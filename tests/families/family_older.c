@@ -1,6 +1,6 @@
 /*
- * family_older.c - families of 2021 to 2023: StarCoder 2, GPT-J, MPT, BLOOM, OPT,
- * InternLM 2, Baichuan, OLMoE.
+ * family_older.c - families of 2021 to 2023: StarCoder 2, GPT-J, MPT, BLOOM,
+ * OPT, InternLM 2, Baichuan, OLMoE.
  */
 #include "config.h"
 

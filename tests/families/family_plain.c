@@ -143,7 +143,8 @@ const struct family plain_families[] = {
         .name = "chunks-late-norms",
         .config = SIZE_KEYS
             "'norm_eps': 3e-05, 'sinks': true, 'rope_theta': 10000, "
-            "'rope_factor': 4, 'rope_scaling': 'yarn', 'rope_ramp_exact': true, "
+            "'rope_factor': 4, 'rope_scaling': 'yarn', "
+            "'rope_ramp_exact': true, "
             "'attention_chunk': 7, 'full_layers': [1], 'still_layers': [1], "
             "'qk_norm': 'bare', 'qk_norm_late': true, 'score_growth': 0.5, "
             "'score_growth_period': 5, 'score_growth_shift': 1, "

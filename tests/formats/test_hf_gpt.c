@@ -137,7 +137,8 @@ START_TEST(phi_3_windows_and_phi_4)
                  "'original_max_position_embeddings':1,'rope_scaling':{"
                  "'type':'longrope','short_factor':[1,1,1,1,1,1,1,1],"
                  "'long_factor':[1,2,3,4,5,6,7,8]}",
-                 "'original_max_position_embeddings' in the configuration is 1");
+                 "'original_max_position_embeddings' in the configuration is "
+                 "1");
     assert_wrong("Phi3ForCausalLM", "'rope_scaling':{'type':'longrope'}",
                  "'short_factor'");
     assert_unsupported("Phi3ForCausalLM",

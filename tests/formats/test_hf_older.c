@@ -1,7 +1,7 @@
 /*
  * test_hf_older.c - the families of config.json, by published configurations
- * (without what no computation depends on): StarCoder 2, GPT-J, GPT-Neo, MPT, BLOOM,
- * OPT, InternLM 2, Baichuan, OLMoE.
+ * (without what no computation depends on): StarCoder 2, GPT-J, GPT-Neo, MPT,
+ * BLOOM, OPT, InternLM 2, Baichuan, OLMoE.
  */
 #include "config.h"
 

@@ -421,8 +421,9 @@ START_TEST(empty_tensors_are_left_out_with_a_note)
 
     ck_assert_uint_eq(checkpoint->n_tensors, 1);
     ck_assert_uint_ge(checkpoint->notes.n, 1);
-    ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[checkpoint->notes.n - 1],
-                                 "'none' is left out: it is empty"));
+    ck_assert_ptr_nonnull(
+        strstr(checkpoint->notes.texts[checkpoint->notes.n - 1],
+               "'none' is left out: it is empty"));
     lmq_checkpoint_close(checkpoint);
 }
 END_TEST

@@ -216,7 +216,8 @@ START_TEST(what_is_no_tensor_is_left_out)
     struct lmq_checkpoint *checkpoint = open_checkpoint(save_pickle(&p));
     ck_assert_uint_eq(checkpoint->n_tensors, 1);
     ck_assert_str_eq(checkpoint->tensors[0].stored_name, "w");
-    ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[0], "'_extra_state' and 1"));
+    ck_assert_ptr_nonnull(
+        strstr(checkpoint->notes.texts[0], "'_extra_state' and 1"));
     lmq_checkpoint_close(checkpoint);
     bytes_free(&p);
 }

@@ -318,7 +318,8 @@ make_experts(void)
         uint64_t gate_up[3];
         const char *sentence;
     } cases[] = {
-        {"good-experts", {2, 12, 4}, "two experts, each kind of matrix in one."},
+        {"good-experts", {2, 12, 4},
+         "two experts, each kind of matrix in one."},
         {"bad-experts-count", {3, 12, 4}, "three experts of two [4]."},
         {"bad-experts-fewer", {1, 12, 4}, "one expert of two [4]."},
         {"bad-experts-odd", {2, 11, 4},
@@ -457,11 +458,11 @@ main(int argc, char **argv)
     if (readme == NULL)
         fail(in("README.md"), strerror(errno));
     fputs("# Small files, good and bad\n\n"
-          "Made by tests/make/make_files.c; tests/cli/test_files.sh says what must "
-          "happen to them:\ngood files are inspected and converted, bad and "
-          "unsupported ones are refused with\nexit status 3 and one sentence, "
-          "and nothing is left behind; those from later\nare listed and "
-          "verified, but not converted. To make them again:\n"
+          "Made by tests/make/make_files.c; tests/cli/test_files.sh says what "
+          "must happen to them:\ngood files are inspected and converted, bad "
+          "and unsupported ones are refused with\nexit status 3 and one "
+          "sentence, and nothing is left behind; those from later\nare listed "
+          "and verified, but not converted. To make them again:\n"
           "`make make_files && ./make_files tests/files`.\n\n"
           "Numbers in brackets: 1 length beyond the file, 2 count times size "
           "wraps, 3 sum\nwraps, 4 dimensions, 5 size differs from shape, 6 "

@@ -7,7 +7,8 @@
  * writes FOLDER/0.lmq, 0.txt, ... For readers in another language:
  *
  *     for i in FOLDER/[0-9]*.lmq; do
- *         tests/formats/lmq/read_lmq.py $i --verify --expect ${i%.lmq}.txt; done
+ *         tests/formats/lmq/read_lmq.py $i --verify --expect ${i%.lmq}.txt
+ *     done
  *     tests/reader/reader.py compare FOLDER
  */
 #include "config.h"

@@ -385,8 +385,8 @@ checkasm_bench(const struct lmq_kernels *k,
                            : (size_t)choice->n_threads;
     if (arena != NULL && x != NULL && out != NULL && data != NULL) {
         lmq_mem_large_pages(arena, n_arena);
-        /* As int8, half, bfloat16 and float a number of usual size: Intel takes a
-         * hundred times as long with denormal ones. */
+        /* As int8, half, bfloat16 and float a number of usual size: Intel takes
+         * a hundred times as long with denormal ones. */
         memset(arena, 0x3c, n_arena);
         for (size_t i = 0; i < n_floats; i++)
             x[i] = (float)(i % 1001) * 0.001f - 0.5f;

@@ -176,7 +176,7 @@ checkasm_naive_soften(void)
 struct state {
     size_t n_rows, n;
     float decay;
-    bool gives, is_apart; /* there are values; the sums are not in their place */
+    bool gives, is_apart; /* there are values; sums are not in their place */
 };
 
 static struct state

@@ -2,9 +2,9 @@
  * golden.c - digests of what lmquant makes of small models: the container, and
  * the logits in each arithmetic.
  *
- * `golden FILE` writes a line for each model; tests/runtime/golden.txt has the lines
- * as they must be, yesterday and on every machine. `make golden-file` writes it
- * anew.
+ * `golden FILE` writes a line for each model; tests/runtime/golden.txt has the
+ * lines as they must be, yesterday and on every machine. `make golden-file`
+ * writes it anew.
  */
 #include "config.h"
 

@@ -57,8 +57,8 @@ struct lmq_buffer hf_file(const char *model, const char *normalizer,
     "\"a\":1,\"b\":2,\"ab\":3,\"1\":4,\"2\":5,\"12\":6,\".\":7,\" \":8},"     \
     "\"merges\":[\"a b\",[\"1\",\"2\"]]}"
 
-/* As many ranks as GPT-2 has: the bytes, then pairs of bytes in order, then these
- * with a third one behind. */
+/* As many ranks as GPT-2 has: the bytes, then pairs of bytes in order, then
+ * these with a third one behind. */
 #define N_RANKS 50256
 
 struct lmq_buffer tiktoken_file(unsigned n_ranks);

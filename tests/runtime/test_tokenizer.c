@@ -86,7 +86,10 @@ START_TEST(special_tokens_of_phi_3_take_white_space)
         lmq_gguf_put_array(&b, "tokenizer.ggml.token_type", LMQ_GGUF_I32,
                            n - less);
         for (size_t i = 0; i < n - less; i++)
-            lmq_gguf_add_u32(&b, i == 0 ? 2 : i < 3 || i > 6 ? 3 : i == 6 ? 6 : 1);
+            lmq_gguf_add_u32(&b, i == 0             ? 2
+                                 : i < 3 || i > 6 ? 3
+                                 : i == 6         ? 6
+                                                  : 1);
         lmq_gguf_build_end(&b, 0);
         ck_assert(!b.out.has_failed);
         struct lmq_tokenizer *t = open_buffer(b.out);
@@ -153,8 +156,8 @@ START_TEST(merges_of_characters_go_to_a_gguf)
 
     for (int keeps = 0; keeps < 2; keeps++) {
         const struct lmq_gguf_vocab vocab = {
-            .name = "x", .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS, .bos = 1,
-            .keeps_merges = keeps != 0};
+            .name = "x", .blobs = &blob, .n_blobs = 1, .n_tokens = N_IDS,
+            .bos = 1, .keeps_merges = keeps != 0};
         struct lmq_gguf_builder builder = {0};
         lmq_gguf_build_begin(&builder);
         ck_assert_msg(lmq_gguf_put_vocab(&builder, &vocab, &notes, &err) ==

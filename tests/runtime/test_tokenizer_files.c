@@ -156,7 +156,8 @@ START_TEST(a_model_without_an_unknown_piece_is_refused)
 }
 END_TEST
 
-/* Two more files have what transformers added: one with flags, one with names. */
+/* Two more files have what transformers added: one with flags, one with
+ * names. */
 START_TEST(tokens_are_added_behind_the_last_one)
 {
     static const char *const configs[] = {
@@ -570,7 +571,7 @@ tekken_file(const char *config, unsigned n_ranks, const char *end)
 }
 
 #define TEKKEN(all, special)                                                  \
-    "\n{\"config\":{\"pattern\":\"\\\\p{L}+|[^\\\\p{L}]\","                      \
+    "\n{\"config\":{\"pattern\":\"\\\\p{L}+|[^\\\\p{L}]\","                    \
     "\"default_vocab_size\":" all ",\"default_num_special_tokens\":" special \
     "},\"vocab\":["
 

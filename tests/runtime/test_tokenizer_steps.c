@@ -211,12 +211,14 @@ START_TEST(splits_behind_byte_level_see_letters)
 {
     static const char model[] =
         "{\"type\":\"BPE\",\"vocab\":{\"\u00d0\":0,\"\u00bc\":1,\"\u00d0\u00bc"
-        "\":2,\"1\":3,\"2\":4,\"3\":5,\"12\":6,\"123\":7,\"31\":8,\"\u0120\":9},"
+        "\":2,\"1\":3,\"2\":4,\"3\":5,\"12\":6,\"123\":7,\"31\":8,"
+        "\"\u0120\":9},"
         "\"merges\":[\"\u00d0 \u00bc\",\"3 1\",\"1 2\",\"12 3\"]}";
     static const char steps[] =
         "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\","
         "\"add_prefix_space\":false},{\"type\":\"Digits\"},{\"type\":\"Split\","
-        "\"pattern\":{\"Regex\":\"[0-9][0-9][0-9]\"},\"behavior\":\"Isolated\"}]}";
+        "\"pattern\":{\"Regex\":\"[0-9][0-9][0-9]\"},"
+        "\"behavior\":\"Isolated\"}]}";
     struct lmq_tokenizer *t =
         open_buffer(hf_file(model, NULL, steps, NULL, "[]"));
 
@@ -312,7 +314,8 @@ START_TEST(unigram_takes_the_likeliest_path)
     ENCODES(t, "a<x>b", LMQ_ENCODE_SPECIAL, "5 8 1 3");
     ck_assert(round_trips(t, "ab bab", 6));
     lmq_tokenizer_close(t);
-    /* As floats the sums of "I" "II" and of "II" "I" are the other way round. */
+    /* As floats the sums of "I" "II" and of "II" "I" are the other way
+     * round. */
     t = open_buffer(hf_file(
         "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],"
         "[\"V\",-4.55],[\"I\",-5.3],[\"II\",-0.31]]}", NULL, NULL, NULL, "[]"));
@@ -367,7 +370,8 @@ START_TEST(what_is_unknown_is_dropped)
     /* With bytes, but not this one. */
     t = open_buffer(hf_file(
         "{\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"a\":0,\"b\":1,"
-        "\"ab\":2,\"<0x2E>\":3},\"merges\":[\"a b\"]}", NULL, NULL, NULL, "[]"));
+        "\"ab\":2,\"<0x2E>\":3},\"merges\":[\"a b\"]}",
+        NULL, NULL, NULL, "[]"));
     ENCODES(t, "a b", 0, "2");
     ENCODES(t, "a.b", 0, "0 3 1");
     lmq_tokenizer_close(t);
@@ -549,7 +553,8 @@ static const struct refusal {
     { ADDED, "[{\"id\":20}]", FORMAT, "no id or no content" },
     { ADDED, "[{\"id\":9,\"content\":\"x\"},{\"id\":9,\"content\":\"y\"}]",
       FORMAT, "two added tokens have the id 9" },
-    { ADDED, "[{\"id\":1,\"content\":\"other\"}]", FORMAT, "in the vocabulary" },
+    { ADDED, "[{\"id\":1,\"content\":\"other\"}]", FORMAT,
+      "in the vocabulary" },
     { MODEL, "null", UNSUPPORTED, "is no tokenizer that is known" },
     { MODEL, "{\"type\":\"BPE\",\"vocab\":[],\"merges\":[]}", FORMAT,
       "not an object" },

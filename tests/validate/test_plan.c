@@ -1,6 +1,6 @@
 /*
- * test_plan.c - plans keep their word: files are as large as they say, lose what
- * they say, and less than all matrices alike.
+ * test_plan.c - plans keep their word: files are as large as they say, lose
+ * what they say, and less than all matrices alike.
  */
 #include "config.h"
 

@@ -77,7 +77,8 @@ START_TEST(bits_are_per_byte_of_the_text)
     static const char prepend[] = "{ \"type\": \"Prepend\", \"prepend\": "
                                   "\"\xe2\x96\x81\" },";
     static const char *const texts[] = {"a", "  a", "\na", "Once upon a time"};
-    const char *tokenizers[] = {fable("tokenizer.json"), in_folder("bare.json")};
+    const char *tokenizers[] = {fable("tokenizer.json"),
+                                in_folder("bare.json")};
     const char *text = in_folder("text.txt");
     size_t n;
 

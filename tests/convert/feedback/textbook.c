@@ -1,6 +1,6 @@
 /*
- * textbook.c - tokens, their Hessian, and what errors cost, as plainly as it can
- * be said.
+ * textbook.c - tokens, their Hessian, and what errors cost, as plainly as it
+ * can be said.
  */
 #include "config.h"
 
@@ -43,7 +43,8 @@ textbook_rows(float *x, size_t n, struct random *random)
 
 /* Whether it can be factored. */
 bool
-textbook_factor(struct lmq_hessian *hessian, double damping, struct lmq_team *team)
+textbook_factor(struct lmq_hessian *hessian, double damping,
+                struct lmq_team *team)
 {
     const struct lmq_counter counter = {0};
     const struct lmq_workforce who = {.team = team, .counter = &counter};
@@ -127,8 +128,8 @@ textbook_hessian(const float *x)
 }
 
 double
-textbook_cost(const double *h, const float *x, const int8_t *q, const float *scales,
-        size_t group)
+textbook_cost(const double *h, const float *x, const int8_t *q,
+              const float *scales, size_t group)
 {
     double errors[COLUMNS], sum = 0;
 

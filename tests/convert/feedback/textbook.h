@@ -1,6 +1,6 @@
 /*
- * textbook.h - tokens, their Hessian, and what errors cost, as plainly as it can
- * be said: what rounding with feedback is compared with.
+ * textbook.h - tokens, their Hessian, and what errors cost, as plainly as it
+ * can be said: what rounding with feedback is compared with.
  */
 #ifndef LMQ_TESTS_CONVERT_FEEDBACK_TEXTBOOK_H
 #define LMQ_TESTS_CONVERT_FEEDBACK_TEXTBOOK_H

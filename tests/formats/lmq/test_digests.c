@@ -414,7 +414,8 @@ START_TEST(what_checksums_cannot_find_is_found)
 END_TEST
 
 /* No digest covers it, so it must be what it must be, with digests or not: the
- * last row, the columns behind the last one of the first row, the last scale. */
+ * last row, the columns behind the last one of the first row, the last
+ * scale. */
 START_TEST(padding_of_tiles_is_checked)
 {
     save_model(false); /* the vocabulary: 33 rows of 24 */

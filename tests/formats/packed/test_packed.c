@@ -176,7 +176,7 @@ END_TEST
            "\"format\": \"float-quantized\", \"config_groups\": "             \
            "{\"a\": {\"weights\": {\"num_bits\": 8, \"type\": \"float\", "    \
            "\"block_structure\": " a "}}, "                                  \
-           "\"b\": {\"weights\": {\"num_bits\": 8, \"type\": \"float\", "       \
+           "\"b\": {\"weights\": {\"num_bits\": 8, \"type\": \"float\", "    \
            "\"block_structure\": " b "}}}")
 
 /* Not those of the group that comes first. */
@@ -626,8 +626,9 @@ assert_packed(const char *name, const char *path)
     ck_assert_int_eq(lmq_model_open(checkpoint, &model, &err),
                      LMQ_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.message, name));
-    ck_assert_int_eq(lmq_diff(checkpoint, checkpoint, NULL, NULL, &report, &err),
-                     LMQ_ERR_UNSUPPORTED);
+    ck_assert_int_eq(
+        lmq_diff(checkpoint, checkpoint, NULL, NULL, &report, &err),
+        LMQ_ERR_UNSUPPORTED);
     lmq_checkpoint_close(checkpoint);
 }
 

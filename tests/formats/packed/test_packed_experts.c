@@ -26,7 +26,8 @@ name_of(const char *const names[3], size_t i)
     return name;
 }
 
-/* Random finite numbers, and these scales of gates and what they let through. */
+/* Random finite numbers, and these scales of gates and what they let
+ * through. */
 static const char *
 save_experts(const char *const names[3], unsigned char bytes[N_MATRICES][N],
              const char *shape, size_t n_scales, const char *config,

@@ -276,8 +276,8 @@ START_TEST(gptq_is_known_by_its_tensors)
 }
 END_TEST
 
-/* The version is only in the configuration: of a part of the model, or in a file
- * of its own, which says nothing of weights that are packed no more. */
+/* The version is only in the configuration: of a part of the model, or in a
+ * file of its own, which says nothing of weights that are packed no more. */
 START_TEST(gptq_may_be_described_elsewhere)
 {
     static const char said[] =
