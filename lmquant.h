@@ -269,8 +269,8 @@ struct lmq_convert_options {
  * the checkpoint's files is ever replaced. With shard_size it is a set of
  * files, NAME-00001-of-00003.lmq and so on for NAME.lmq, all of them or none;
  * `replaces` takes away an older set of that name. With `resumes` a call that
- * ends without success leaves what it has done beside the output, as *.part, and
- * OUTPUT.journal, and the next one goes on with it; the result is the same
+ * ends without success leaves what it has done beside the output, as *.part,
+ * and OUTPUT.journal, and the next one goes on with it; the result is the same
  * bytes. A limit of file sizes is an error only where SIGXFSZ is ignored; else
  * it ends the process. */
 LMQ_API enum lmq_status
@@ -315,8 +315,8 @@ struct lmq_seal_options {
 };
 
 /* The last step of a set of which each file was written by itself, with `part`
- * of n_parts: checks that all are in the folder and of one conversion, and gives
- * them their names. */
+ * of n_parts: checks that all are in the folder and of one conversion, and
+ * gives them their names. */
 LMQ_API enum lmq_status
 lmq_seal(const char *folder, const struct lmq_seal_options *options,
          const struct lmq_progress *progress, struct lmq_report **report,
@@ -381,11 +381,10 @@ lmq_verify_checkpoint(const struct lmq_checkpoint *checkpoint,
                       const struct lmq_progress *progress,
                       struct lmq_report **report, struct lmq_error *err);
 /* The same of this file alone, also if it is a member of a set. */
-LMQ_API enum lmq_status lmq_verify_file(const char *path,
-                                        const struct lmq_verify_options *options,
-                                        const struct lmq_progress *progress,
-                                        struct lmq_report **report,
-                                        struct lmq_error *err);
+LMQ_API enum lmq_status
+lmq_verify_file(const char *path, const struct lmq_verify_options *options,
+                const struct lmq_progress *progress,
+                struct lmq_report **report, struct lmq_error *err);
 
 /* All zero: the defaults. */
 struct lmq_diff_options {
@@ -421,8 +420,8 @@ struct lmq_session_options {
     size_t size;
     size_t context;          /* positions; 0: the model's, at most 4096 */
     size_t batch;            /* tokens at a time; 0: 128 */
-    const char *kv;          /* keys and values: "f32" (default), "f16", "q8", or
-                                keys f16 and values q8: "f16-q8" */
+    const char *kv;          /* keys and values: "f32" (default), "f16", "q8",
+                                or keys f16 and values q8: "f16-q8" */
     const char *activations; /* for int8 weights: "q8", "q16", "f32"; NULL:
                                 what the container recommends */
     int all_logits;          /* keep those of the whole last batch */
@@ -817,8 +816,8 @@ struct lmq_planning_options {
 /* Chooses for each matrix what it becomes, by what that costs in divergence
  * over a text, so that a conversion by the recipe keeps to the target and loses
  * least; measures that. `output`: where the recipe goes, or NULL. A target that
- * cannot be met is LMQ_ERR_ARG, and the message says which can. Of parts that are
- * missing, there twice or of another plan: LMQ_ERR_FORMAT. */
+ * cannot be met is LMQ_ERR_ARG, and the message says which can. Of parts that
+ * are missing, there twice or of another plan: LMQ_ERR_FORMAT. */
 LMQ_API enum lmq_status
 lmq_plan_recipe(struct lmq_checkpoint *checkpoint, const char *output,
                 const struct lmq_planning_options *options,
