@@ -36,6 +36,7 @@ grep '^cli/' "$work/includes" | grep -v ' cli/' > "$work/cli"
 
 files_most=24
 lines_most=700
+columns_most=80
 (cd "$srcdir" && find $floors -name '*.[ch]') > "$work/files"
 sed 's,/[^/]*$,,' "$work/files" | sort | uniq -c |
     awk -v most=$files_most '$1 > most { print $2 " (" $1 ")" }' > "$work/rooms"
@@ -50,6 +51,12 @@ sed 's,/[^/]*$,,' "$work/files" | sort | uniq -c |
 done > "$work/long"
 [ -s "$work/long" ] &&
     fail "more than $lines_most lines in a file: $(cat "$work/long")"
+
+(cd "$srcdir" && find $floors tests -name '*.[ch]' -exec \
+    awk -v most=$columns_most 'length($0) > most { print FILENAME ":" FNR }' \
+    {} +) > "$work/wide"
+[ -s "$work/wide" ] &&
+    fail "lines of more than $columns_most columns: $(cat "$work/wide")"
 
 # What the release does not have, nobody else can build.
 for file in $(cd "$srcdir" && find $floors -name '*.[ch]'); do
