@@ -30,7 +30,14 @@ is_supported(struct lmq_packer *packer)
                                            "format"};
     int64_t bits = lmq_packer_number(packer->config, "bits", 4);
 
+    const char *order = lmq_packer_text(packer, "pack_method"); /* Quark's */
+
     bits = lmq_packer_number(packer->config, "w_bit", bits);
+    if (*order != '\0' && strcmp(order, "reorder") != 0)
+        lmq_packer_refuse(packer, "pack_method %.24s", order);
+    else if (*order != '\0' &&
+             json_is_false(json_object_get(packer->config, "zero_point")))
+        lmq_packer_refuse(packer, "codes with signs, zero_point false");
     if (bits != 4)
         lmq_packer_refuse(packer, "bits %" PRId64, bits);
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {

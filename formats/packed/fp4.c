@@ -45,44 +45,23 @@ struct fp4 {
 
 /* ---- What the configuration says ---- */
 
-/* Of one step of a weight, or of several. */
+/* Of Quark; AutoRound has it in the name of its format. */
 static bool
-is_e5m3(const json_t *layer)
+is_e5m3(const json_t *step)
 {
-    const json_t *weight = json_object_get(layer, "weight");
-    size_t n = json_is_array(weight) ? json_array_size(weight) : 1;
-    bool is_one = false;
+    const char *format =
+        json_string_value(json_object_get(step, "scale_format"));
+    const char *type = json_string_value(json_object_get(step, "dtype"));
 
-    for (size_t i = 0; i < n; i++) {
-        const json_t *step =
-            json_is_array(weight) ? json_array_get(weight, i) : weight;
-        const char *format =
-            json_string_value(json_object_get(step, "scale_format"));
-        const char *type = json_string_value(json_object_get(step, "dtype"));
-        is_one |= (format != NULL && strcmp(format, "e5m3") == 0) ||
-                  (type != NULL && strcmp(type, "fp8_e5m3") == 0);
-    }
-    return is_one;
+    return (format != NULL && strcmp(format, "e5m3") == 0) ||
+           (type != NULL && strcmp(type, "fp8_e5m3") == 0);
 }
 
-/* Quark says it of all layers, of some, or of a type of them; AutoRound in the
- * name of its format. */
 static bool
 has_e5m3(const struct lmq_packer *packer)
 {
-    static const char *const keys[] = {"layer_quant_config",
-                                       "layer_type_quant_config"};
-    bool is_one =
-        strstr(lmq_packer_text(packer, "packing_format"), "e5m3") != NULL ||
-        is_e5m3(json_object_get(packer->config, "global_quant_config"));
-
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        json_t *layers = json_object_get(packer->config, keys[i]), *layer;
-        const char *name;
-        json_object_foreach(layers, name, layer)
-            is_one |= is_e5m3(layer);
-    }
-    return is_one;
+    return strstr(lmq_packer_text(packer, "packing_format"), "e5m3") != NULL ||
+           lmq_packer_has_step(packer, is_e5m3);
 }
 
 static bool

@@ -38,6 +38,17 @@ is_fp8(const struct lmq_tensor *tensor)
            !lmq_ends_with(tensor->stored_name, "_scale");
 }
 
+/* A scale for each column, where shapes may say that it is for a row. */
+static bool
+is_by_column(const json_t *step)
+{
+    const char *scheme = json_string_value(json_object_get(step, "qscheme"));
+    int64_t axis = lmq_packer_number(step, "ch_axis", 0);
+
+    return scheme != NULL && strcmp(scheme, "per_channel") == 0 &&
+           (axis == 1 || axis == -1);
+}
+
 static bool
 is_supported(struct lmq_packer *packer, bool *is_inverse)
 {
@@ -46,6 +57,8 @@ is_supported(struct lmq_packer *packer, bool *is_inverse)
     *is_inverse = strcmp(meaning, "inverse") == 0;
     if (*meaning != '\0' && !*is_inverse)
         lmq_packer_refuse(packer, "weight_scale_semantics %.24s", meaning);
+    else if (lmq_packer_has_step(packer, is_by_column))
+        lmq_packer_refuse(packer, "scales of columns, ch_axis 1");
     return packer->refused[0] == '\0';
 }
 

@@ -175,6 +175,37 @@ lmq_packer_number(const json_t *config, const char *key, int64_t absent)
 }
 
 /* Absent, or no text: "". */
+static bool
+has_step(const json_t *layer, bool (*is_such)(const json_t *step))
+{
+    const json_t *weight = json_object_get(layer, "weight");
+    size_t n = json_is_array(weight) ? json_array_size(weight) : 1;
+    bool has_one = false;
+
+    for (size_t i = 0; i < n; i++)
+        has_one |= is_such(json_is_array(weight) ? json_array_get(weight, i)
+                                                 : weight);
+    return has_one;
+}
+
+bool
+lmq_packer_has_step(const struct lmq_packer *packer,
+                    bool (*is_such)(const json_t *step))
+{
+    static const char *const keys[] = {"layer_quant_config",
+                                       "layer_type_quant_config"};
+    bool has_one = has_step(
+        json_object_get(packer->config, "global_quant_config"), is_such);
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        json_t *layers = json_object_get(packer->config, keys[i]), *layer;
+        const char *name;
+        json_object_foreach(layers, name, layer)
+            has_one |= has_step(layer, is_such);
+    }
+    return has_one;
+}
+
 const char *
 lmq_packer_text(const struct lmq_packer *packer, const char *key)
 {

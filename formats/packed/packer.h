@@ -46,6 +46,10 @@ enum lmq_status lmq_packer_check_config(struct lmq_packer *packer,
 /* A whole number of it or of a part of it; `absent` where there is none. */
 int64_t lmq_packer_number(const json_t *config, const char *key,
                           int64_t absent);
+/* Whether Quark takes such a step with a weight: it says which of all layers,
+ * of some, or of a type of them; of several steps in a list. */
+bool lmq_packer_has_step(const struct lmq_packer *packer,
+                         bool (*is_such)(const json_t *step));
 /* "" where there is none. */
 const char *lmq_packer_text(const struct lmq_packer *packer, const char *key);
 

@@ -268,6 +268,39 @@ START_TEST(mxfp4_is_told_from_what_looks_like_it)
 }
 END_TEST
 
+/* As many scales as a square matrix has rows, and columns. */
+START_TEST(quarks_scales_of_columns_are_refused)
+{
+#define AXIS(scheme, axis)                                                    \
+    QUARK("\"global_quant_config\": {\"weight\": {\"qscheme\": \"" scheme   \
+          "\", \"ch_axis\": " axis "}}")
+    static const struct {
+        const char *config, *packed;
+    } cases[] = {
+        {AXIS("per_channel", "0"), ""},
+        {AXIS("per_channel", "-2"), ""},
+        {AXIS("per_group", "1"), ""},
+        {AXIS("per_tensor", "null"), ""},
+        {AXIS("per_channel", "1"), "Quark (scales of columns, ch_axis 1)"},
+        {AXIS("per_channel", "-1"), "Quark (scales of columns, ch_axis 1)"},
+    };
+    const unsigned char bytes[4 * 4] = {0};
+    const float scales[4] = {1, 2, 3, 4};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stored stored = {0};
+        stored_entry(&stored, "a.weight", "F8_E4M3", "[4,4]", sizeof(bytes));
+        put(&stored.data, bytes, sizeof(bytes));
+        stored_entry(&stored, "a.weight_scale", "F32", "[4]", sizeof(scales));
+        put(&stored.data, scales, sizeof(scales));
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(stored_save(&stored, cases[i].config));
+        ck_assert_str_eq(checkpoint->packed, cases[i].packed);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 /* What turns weights is done; what turns activations nobody here does. */
 START_TEST(transforms_of_activations_are_refused)
 {
@@ -476,6 +509,7 @@ main(void)
         words_and_bytes_have_scales_of_every_strategy,
         mxfp4_has_powers_of_two,
         mxfp4_is_told_from_what_looks_like_it,
+        quarks_scales_of_columns_are_refused,
         transforms_of_activations_are_refused,
         parts_that_do_not_fit_are_refused,
     };

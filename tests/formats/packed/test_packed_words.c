@@ -502,6 +502,12 @@ START_TEST(awq_of_other_kinds_is_refused)
     assert_packed_by("AWQ (bits 3)", save_awq(AWQ("\"bits\": 3")));
     assert_packed_by("AWQ (version gemv_fast)",
                      save_awq(AWQ("\"version\": \"gemv_fast\"")));
+    /* Quark's. */
+    assert_packed_by("AWQ (pack_method order)",
+                     save_awq(AWQ("\"pack_method\": \"order\"")));
+    assert_packed_by("AWQ (codes with signs, zero_point false)",
+                     save_awq(AWQ("\"pack_method\": \"reorder\", "
+                                  "\"zero_point\": false")));
     assert_refused(save_awq(AWQ("\"group_size\": 64")), LMQ_ERR_FORMAT,
                    "in groups of 64");
     assert_refused(save_awq(GPTQ("\"bits\": 4")), LMQ_ERR_FORMAT,
