@@ -527,7 +527,7 @@ lmq_job_set_up(struct lmq_job *job, struct lmq_error *err)
     if (status == LMQ_OK)
         status = lmq_baseline_open(job, err);
     job->memory = job->options->memory != 0
-                      ? (size_t)job->options->memory
+                      ? (size_t)lmq_u64_min(job->options->memory, SIZE_MAX)
                       : (size_t)fmin(lmq_mem_available() / 2,
                                      (double)(SIZE_MAX / 2));
     return status == LMQ_OK ? check_memory(job, err) : status;

@@ -206,6 +206,8 @@ START_TEST(digits_do_not_depend_on_threads_and_memory)
 {
     const char *text = short_text("text.txt", 3000);
     const char *judged = quantize(fable(""), "fable.lmq");
+    /* One is more than 32 bits can count. */
+    const uint64_t memory[] = {0, (uint64_t)1 << 32, 8u << 20};
     char *first = NULL;
 
     for (int threads = 1; threads <= 3; threads++) {
@@ -213,7 +215,7 @@ START_TEST(digits_do_not_depend_on_threads_and_memory)
                                                     .threads = threads};
         struct lmq_validate_options options = usual_options(&text);
         options.session = &session;
-        options.memory = threads == 3 ? 8u << 20 : 0;
+        options.memory = memory[threads - 1];
         struct lmq_report *report = validate(fable(""), judged, &options);
         char *text_out;
         static const char *const keys[] = {"kld.mean", "kld.p99",
