@@ -162,7 +162,7 @@ check_question(const struct line *line, const json_t *json)
                          kind_of(answer));
     json_int_t index = json_integer_value(answer);
     snprintf(found, sizeof(found), "%lld", (long long)index);
-    if (index < 0 || (size_t)index >= n)
+    if (index < 0 || index >= (json_int_t)n)
         return fail_line(line, "'answer', an index from 0, below the number "
                                "of choices",
                          found);

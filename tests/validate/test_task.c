@@ -322,6 +322,8 @@ static const struct {
      "below the number of choices, found 2"},
     {"{\"prompt\": \"a\", \"choices\": [\"a\", \"b\"], \"answer\": -1}",
      "found -1"},
+    {"{\"prompt\": \"a\", \"choices\": [\"a\", \"b\"], "
+     "\"answer\": 4294967296}", "found 4294967296"},
     {"{\"prompt\": \"a\", \"choices\": [\"a\", \"b\"], \"answer\": 0.5}",
      "'answer', the index of a choice, found a real number"},
     {"{\"prompt\": \"a\", \"choices\": [\"a\", \"b\"], \"answer\": "
