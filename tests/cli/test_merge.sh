@@ -216,6 +216,11 @@ sed 's/"path":"coarse.lmq"/"path":"\\u001b[2Jx"/
     s/,"crc32":[0-9]*//' part-1.json > again.json
 expect 0 "$lmquant" merge again.json part-2.json part-3.json
 LC_ALL=C grep -q "$(printf '\033')" stdout && fail "an escape is shown"
+# Another machine may have counted more than 32 bits can.
+sed 's/"bytes":[0-9]*,"bits/"bytes":5000000000,"bits/g
+    s/"numbers":[0-9]*/"numbers":5000000000/g
+    s/,"crc32":[0-9]*//' part-1.json > again.json
+expect 0 "$lmquant" merge again.json part-2.json part-3.json
 head -c 1000 part-2.json > again.json
 refused 3 "is no JSON" merge part-1.json again.json part-3.json
 : > again.json

@@ -46,16 +46,26 @@ fail_key(struct lmq_error *err, const char *format, ...)
 
 /* ---- Values ---- */
 
-/* A whole number up to `most`. */
+/* A whole number up to `most`; another machine may have counted it, with more
+ * bits. */
 static bool
-read_size(const json_t *json, size_t most, size_t *value)
+read_count(const json_t *json, uint64_t most, uint64_t *value)
 {
     json_int_t n = json_integer_value(json);
 
-    if (!json_is_integer(json) || n < 0 || (uint64_t)n > most)
-        return false;
-    *value = (size_t)n;
-    return true;
+    *value = (uint64_t)n;
+    return json_is_integer(json) && n >= 0 && (uint64_t)n <= most;
+}
+
+static bool
+read_size(const json_t *json, size_t most, size_t *value)
+{
+    uint64_t n;
+    bool is_good = read_count(json, most, &n);
+
+    if (is_good)
+        *value = (size_t)n;
+    return is_good;
 }
 
 static bool
@@ -88,14 +98,14 @@ struct field {
 static bool
 is_of_kind(const json_t *value, enum kind kind)
 {
-    size_t size;
+    uint64_t size;
 
     switch (kind) {
     case TEXT:
     case RAW:
         return json_is_string(value);
     case SIZE:
-        return read_size(value, SIZE_MAX >> 1, &size);
+        return read_count(value, INT64_MAX, &size);
     case NUMBER:
         return json_is_number(value) || json_is_null(value);
     case BOOLEAN:
@@ -452,8 +462,9 @@ add_layers(struct lmq_stream_sums *layers, size_t n_layers,
         return fail_key(err, "models.%zu.layers", index);
     for (size_t i = 0; i < n_layers; i++) {
         const json_t *layer = json_array_get(list, i);
-        size_t n;
-        if (!get_size(layer, "numbers", SIZE_MAX >> 8, &n) ||
+        uint64_t n;
+        if (!read_count(json_object_get(layer, "numbers"), UINT64_MAX >> 8,
+                        &n) ||
             !merge_sum(layer, "error_sq", &layers[i].err_sq) ||
             !merge_sum(layer, "reference_sq", &layers[i].reference_sq) ||
             !merge_sum(layer, "model_sq", &layers[i].model_sq) ||
