@@ -44,13 +44,15 @@ are_equal(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *a,
 }
 
 static enum lmq_status
-fail_contradiction(const struct lmq_tensor *head, struct lmq_error *err)
+fail_contradiction(const struct lmq_checkpoint *checkpoint,
+                   const struct lmq_tensor *head, struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_FORMAT, 0,
              "the configuration says that embedding and head are tied, but "
              "'%s' is there and differs",
              head->stored_name);
     lmq_hint(err, "correct tie_word_embeddings in config.json, or the weights");
+    lmq_error_in(err, checkpoint->path);
     return LMQ_ERR_FORMAT;
 }
 
@@ -94,7 +96,7 @@ lmq_tie_find(struct lmq_checkpoint *checkpoint, struct lmq_tie_finding *finding,
                           "tied, but it equals the embedding: stored "
                           "once");
     } else if (declared == LMQ_TIE_YES) {
-        return fail_contradiction(head, err);
+        return fail_contradiction(checkpoint, head, err);
     }
     return LMQ_OK;
 }

@@ -218,4 +218,21 @@ is_one_sentence "a text of 300 bytes"
 expect 1 "$lmquant" plan --text nowhere.txt --target-bits 6 "$fable"
 says "nowhere.txt"
 [ -e x.lmq ] || [ -e x.html ] && fail "an output of a mistake"
+
+# What is wrong with a checkpoint is said with its name: NaN in the last matrix,
+# before a norm of 96 floats; a head beside an embedding that is to be it.
+cp -r "$fable" nan
+chmod -R u+w nan
+printf '\000\000\300\177' |
+    dd of=nan/model.safetensors bs=1 conv=notrunc \
+        seek=$(($(wc -c < nan/model.safetensors) - 97 * 4)) 2> dd.log
+expect 3 $plan --target-bits 6 nan
+says "lmquant: nan: tensor 'model.layers.3.self_attn.v_proj.weight' has NaN"
+expect 0 "$top_builddir/tests/make/make_family" llama3 tied
+sed 's/"tie_word_embeddings": false/"tie_word_embeddings": true/' \
+    tied/config.json > config.json
+mv config.json tied/config.json
+head -c 2000 /dev/zero > ids
+expect 3 "$lmquant" plan --tokens ids --target-bits 6 tied
+says "lmquant: tied: the configuration says that embedding and head are tied"
 finish

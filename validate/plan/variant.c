@@ -89,11 +89,12 @@ reserve(struct worker *worker, size_t n, struct lmq_error *err)
 /* ---- Rows ---- */
 
 static enum lmq_status
-fail_nonfinite(const struct lmq_tensor *tensor, struct lmq_error *err)
+fail_nonfinite(const struct making *making, struct lmq_error *err)
 {
     lmq_fail(err, LMQ_ERR_NONFINITE, 0, "tensor '%s' has NaN or infinity",
-             tensor->stored_name);
+             making->tensor->stored_name);
     lmq_hint(err, "inspect .tensor NAME .has_stats says where");
+    lmq_error_in(err, making->checkpoint->path);
     return LMQ_ERR_NONFINITE;
 }
 
@@ -115,7 +116,7 @@ quantize_rows(const struct making *making, struct worker *worker,
                          worker->q + i * n_cols, worker->scales + i * n_groups,
                          &one);
         if (one.has_nonfinite)
-            return fail_nonfinite(tensor, err);
+            return fail_nonfinite(making, err);
         lmq_quant_stats_merge(stats, &one, 0, 0);
     }
     if (status == LMQ_OK)
@@ -183,7 +184,7 @@ make_floats(const struct making *making, struct worker *worker, uint64_t row,
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         float x = worker->x[i], y = lmq_dtype_round(type, x);
         if (!isfinite(x))
-            return fail_nonfinite(making->tensor, err);
+            return fail_nonfinite(making, err);
         stats->sum_sq += (double)x * (double)x;
         stats->err_sq += (double)(x - y) * (double)(x - y);
         out[i] = y;
