@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/size.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/folder.h"
 #include "formats/probe.h"
@@ -88,6 +89,36 @@ refuse_unsaid(struct lmq_checkpoint *checkpoint, const char *key)
                            "a model of this kind without '%s', which versions "
                            "of the library take differently",
                            key);
+}
+
+/* A head that is not the embedding which it is said to be: versions of the
+ * library take one or the other. Two matrices differ in their first numbers. */
+static enum lmq_status
+refuse_two_heads(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    const struct lmq_tensor *const both[] = {
+        lmq_checkpoint_find(checkpoint, LMQ_ROLE_EMBEDDING, LMQ_PART_WEIGHT,
+                            -1),
+        lmq_checkpoint_find(checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1)};
+    struct lmq_scratch scratch = {0};
+    float x[2][256];
+    enum lmq_status status = LMQ_OK;
+
+    if (checkpoint->hparams.tie != LMQ_TIE_YES || both[0] == NULL ||
+        both[1] == NULL || lmq_checkpoint_is_tied(checkpoint))
+        return LMQ_OK;
+    size_t n = (size_t)lmq_u64_min(
+        256, lmq_u64_min(both[0]->n_elements, both[1]->n_elements));
+    for (size_t i = 0; i < 2 && status == LMQ_OK; i++)
+        status = lmq_checkpoint_read(checkpoint, both[i], 0, n, x[i], &scratch,
+                                     err);
+    if (status == LMQ_OK && memcmp(x[0], x[1], n * sizeof(x[0][0])) != 0)
+        lmq_hparams_refuse(&checkpoint->hparams,
+                           "a head that differs from the embedding beside a "
+                           "configuration that ties them, which versions of "
+                           "the library take differently");
+    lmq_scratch_free(&scratch);
+    return status;
 }
 
 /* What the user says overrules what the files say. */
@@ -164,6 +195,8 @@ lmq_checkpoint_open(const char *path, const struct lmq_open_options *given,
         lmq_input_copy(checkpoint->files[i]);
     if (status == LMQ_OK)
         status = lmq_checkpoint_normalise(checkpoint, err);
+    if (status == LMQ_OK)
+        status = refuse_two_heads(checkpoint, err);
     if (status != LMQ_OK) {
         lmq_error_in(err, path);
         lmq_checkpoint_close(checkpoint);

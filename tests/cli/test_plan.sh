@@ -234,5 +234,7 @@ sed 's/"tie_word_embeddings": false/"tie_word_embeddings": true/' \
 mv config.json tied/config.json
 head -c 2000 /dev/zero > ids
 expect 3 "$lmquant" plan --tokens ids --target-bits 6 tied
-says "lmquant: tied: the configuration says that embedding and head are tied"
+says "lmquant: tied: cannot be run: a head that differs from the embedding"
+expect 3 "$lmquant" validate --tokens ids --ctx 32 tied tied
+says "lmquant: tied: cannot be run: a head that differs from the embedding"
 finish
