@@ -277,6 +277,17 @@ stop_of(const struct lmq_generation *generation)
                : generation->stop;
 }
 
+/* As it was given; bytes that are no characters cannot be. */
+static json_t *
+describe_stop(const char *stop)
+{
+    if (stop == NULL)
+        return json_null();
+    return lmq_is_utf8((const unsigned char *)stop, strlen(stop))
+               ? json_string(stop)
+               : lmq_json_text(stop);
+}
+
 /* The text of the prompt, and of what was made behind it up to what ended it.
  * Of whole characters, so that they are strings of any language. */
 static enum lmq_status
@@ -304,8 +315,11 @@ add_texts(json_t **json, const struct lmq_tokenizer *tokenizer,
     if (status == LMQ_OK) {
         const char *text = buffer.n == 0 ? "" : (const char *)buffer.bytes;
         lmq_put(json, "prompt", json_stringn(text, n_prompt));
-        lmq_put(json, "text",
-                json_stringn(text + n_prompt, buffer.n - n_prompt));
+        const char *made = text + n_prompt;
+        /* What ended it may begin within a character. */
+        size_t n_made = lmq_utf8_valid((const unsigned char *)made,
+                                       buffer.n - n_prompt);
+        lmq_put(json, "text", json_stringn(made, n_made));
     }
     lmq_buffer_free(&buffer);
     return status;
@@ -340,9 +354,7 @@ lmq_generation_report(const struct lmq_tokenizer *tokenizer,
             list_ids(generation->prompt, generation->n_prompt));
     lmq_put(&json, "tokens", list_ids(generation->made, generation->n_made));
     lmq_put(&json, "ended", json_boolean(generation->is_ended));
-    lmq_put(&json, "stopped", stop_of(generation) == NULL
-                                  ? json_null()
-                                  : lmq_json_text(generation->stop));
+    lmq_put(&json, "stopped", describe_stop(stop_of(generation)));
     lmq_put(&json, "prefill",
             describe_speed(generation->n_prompt, generation->prompt_seconds));
     lmq_put(&json, "decode",

@@ -575,6 +575,33 @@ START_TEST(a_stream_gives_whole_characters)
 }
 END_TEST
 
+/* A text that ends one may hold any bytes, and begin within a character. */
+START_TEST(a_report_tells_what_ended_a_text)
+{
+    static const int32_t made[] = {263, 229, 133, 175};
+    static const struct {
+        const char *stop, *text, *told;
+    } ends[] = {
+        {"\n", "ab\xe2\x82\xac", "\n"},
+        {"\xe2\x82\xac", "ab", "\xe2\x82\xac"},
+        {"\x82", "ab", "\\x82"},
+    };
+    struct lmq_tokenizer *t = open_buffer(default_spm_file());
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        const struct lmq_generation generation = {
+            .made = made, .n_made = 4, .stop = ends[i].stop};
+        struct lmq_report *report;
+        ck_assert_int_eq(lmq_generation_report(t, &generation, &report, NULL),
+                         LMQ_OK);
+        ck_assert_str_eq(lmq_report_string(report, "text"), ends[i].text);
+        ck_assert_str_eq(lmq_report_string(report, "stopped"), ends[i].told);
+        lmq_report_free(report);
+    }
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -600,6 +627,7 @@ main(void)
         a_pattern_that_explodes_is_an_error,
         any_bytes_survive,
         a_stream_gives_whole_characters,
+        a_report_tells_what_ended_a_text,
     };
 
     return RUN_SUITE("tokenizer", tests);
