@@ -132,6 +132,7 @@ START_TEST(words_and_bytes_have_scales_of_every_strategy)
          true, 32},
         {{1, 16, "[12,4]", GROUP("8", "")}, 8, true, false, 0},
         {{1, 32, "[12,2]", GROUP("8", "")}, 8, true, false, 32},
+        {{1, 32, "[12,2]", "{}"}, 8, true, false, 32},
         {{1, 32, "[12,2]", GROUP("8", ", \"symmetric\": false")}, 8, true,
          true, 0}, /* differences of 9 bits */
         {{1, 32, "[12,2]", GROUP("3", "")}, 3, true, false, 32},
