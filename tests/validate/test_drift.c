@@ -9,6 +9,7 @@
 #include "base/report.h"
 #include "tests/build/suite.h"
 #include "validate/drift.h"
+#include "validate/job.h"
 
 #define N 11
 #define LOGITS 8
@@ -220,6 +221,16 @@ START_TEST(two_streams_are_compared)
     ck_assert_double_eq(lmq_exact_round(&sums.reference_sq), aa);
     ck_assert_double_eq(lmq_exact_round(&sums.model_sq), bb);
     ck_assert_double_eq(lmq_exact_round(&sums.dot), dot);
+    /* The embedding comes first. */
+    const struct lmq_stream_sums layers[] = {sums, sums};
+    const struct lmq_job job = {.n_layers = 1};
+    json_t *report = lmq_describe_layers(&job, layers);
+    is(report, "0.layer", -1);
+    is(report, "1.layer", 0);
+    is(report, "1.rms", sqrt(err_sq / (ROW * (ROW + 1))));
+    is(report, "1.relative_rms", sqrt(err_sq / aa));
+    is(report, "1.cosine", dot / sqrt(aa * bb));
+    json_decref(report);
 }
 END_TEST
 
