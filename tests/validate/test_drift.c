@@ -287,6 +287,11 @@ END_TEST
 
 START_TEST(the_worst_are_kept_in_order)
 {
+    static int32_t tokens[1000 + 3 * LMQ_WORST];
+    const struct lmq_job job = {.corpus.tokens = tokens};
+    static const char *const texts[][2] = {
+        {"0.context", "#2032"}, {"0.token", "#2034"},
+        {"0.reference_says", "#17"}, {"0.model_says", "#18"}};
     struct lmq_drift drift = {0};
 
     for (size_t i = 0; i < 3 * LMQ_WORST; i++)
@@ -310,6 +315,18 @@ START_TEST(the_worst_are_kept_in_order)
         ck_assert_double_eq(worst->nll_reference, (double)at / 2);
         ck_assert_double_eq(worst->nll, (double)at / 4);
     }
+    for (int32_t i = 0; i < 1000 + 3 * LMQ_WORST; i++)
+        tokens[i] = 2 * i;
+    json_t *report = lmq_describe_worst(&job, &drift);
+    is(report, "0.position", 17);
+    is(report, "0.kld", 29);
+    is(report, "0.reference_nll", 8.5);
+    is(report, "0.model_nll", 4.25);
+    for (size_t i = 0; i < 4; i++) /* numbers: there is no tokenizer */
+        ck_assert_str_eq(
+            lmq_report_string((struct lmq_report *)report, texts[i][0]),
+            texts[i][1]);
+    json_decref(report);
     lmq_drift_free(&drift);
 }
 END_TEST
