@@ -43,14 +43,14 @@ START_TEST(a_choice_fits_and_is_the_best)
             double size = 1 + (double)random_below(&random, 9);
             double cost = exp(2 * random_normal(&random));
             for (size_t j = 0; j < OPTIONS; j++) {
-                double bits = 4 + (double)j;
+                double bits = j == 0 ? 4 : 5 + (double)j; /* 4, 6, 7, ... */
                 loads[i * OPTIONS + j] = size * bits;
                 values[i * OPTIONS + j] =
                     cost * exp(0.2 * random_normal(&random)) *
                     pow(4, -(double)j);
             }
             least += 4 * size;
-            most += (4 + OPTIONS - 1) * size;
+            most += (4 + OPTIONS) * size;
         }
         k.limit = floor(least - 3 +
                         (double)random_below(&random,
@@ -103,6 +103,35 @@ START_TEST(many_units_are_chosen_for_too)
 }
 END_TEST
 
+/* If all options are worth their price there are too many sums to go through:
+ * the bound is that of parts of options, and the choice comes near. */
+START_TEST(a_bound_is_told_without_the_best)
+{
+    enum { MANY = 64 };
+    struct random random = {random_seed()};
+    double loads[MANY * 2], values[MANY * 2], all = 0, bound;
+    size_t chosen[MANY];
+    struct lmq_knapsack k = {MANY, 2, loads, values, 0};
+    struct lmq_error err;
+
+    for (size_t i = 0; i < MANY; i++) {
+        double more = exp(random_normal(&random));
+        loads[2 * i] = 4;
+        loads[2 * i + 1] = 4 + more;
+        values[2 * i] = 1 + 3 * more;
+        values[2 * i + 1] = 1;
+        k.limit += 4 + 0.6 * more;
+        all += 1 + 3 * 0.4 * more;
+    }
+    ck_assert(lmq_knapsack_solve(&k, chosen, &bound, &err) == LMQ_OK);
+    double value = lmq_knapsack_sum(&k, values, chosen);
+    ck_assert(lmq_knapsack_sum(&k, loads, chosen) <= k.limit);
+    ck_assert_double_eq_tol(bound, all, 1e-9 * all);
+    ck_assert_msg(bound < value && value <= 1.0004 * bound, "%.9g, not %.9g",
+                  value, bound);
+}
+END_TEST
+
 START_TEST(what_is_not_offered_is_not_chosen)
 {
     const double loads[] = {INFINITY, 2, 5, 1, INFINITY, 4};
@@ -124,6 +153,7 @@ main(void)
 {
     const TTest *const tests[] = {a_choice_fits_and_is_the_best,
                                   many_units_are_chosen_for_too,
+                                  a_bound_is_told_without_the_best,
                                   what_is_not_offered_is_not_chosen};
 
     return RUN_SUITE("knapsack", tests);
