@@ -39,11 +39,16 @@ START_TEST(one_changed_weight_shows_where_and_how_much)
     struct build_model *model = build_model(&build_small, 1);
     struct build_tensor *up = build_find(model, "layers.1.mlp.up_proj.weight");
 
+    double sum = 0; /* of squares */
     size_t n = 0;
 
-    for (size_t i = 0; i < model->n_tensors; i++)
-        n += model->tensors[i].n_elements;
     up->x[5] = 0.25f;
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const struct build_tensor *tensor = &model->tensors[i];
+        n += tensor->n_elements;
+        for (size_t k = 0; k < tensor->n_elements; k++)
+            sum += (double)tensor->x[k] * (double)tensor->x[k];
+    }
     save_folder(model, in_folder("a"), BUILD_F32);
     up->x[5] = 0.5f;
     save_folder(model, in_folder("b"), BUILD_F32);
@@ -53,6 +58,11 @@ START_TEST(one_changed_weight_shows_where_and_how_much)
     ck_assert(lmq_report_number(report, "different_elements") == 1);
     ck_assert_double_eq_tol(lmq_report_number(report, "rms_error"),
                             0.25 / sqrt((double)n), 1e-12);
+    ck_assert_double_eq_tol(lmq_report_number(report, "cosine"),
+                            (sum + 0.0625) / sqrt(sum * (sum + 0.1875)),
+                            1e-12);
+    ck_assert_double_eq_tol(lmq_report_number(report, "snr_db"),
+                            10 * log10(sum / 0.0625), 1e-9);
     lmq_report_free(report);
     build_free(model);
 }
