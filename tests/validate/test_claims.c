@@ -437,7 +437,7 @@ make_damaged(const char *name, const char *layout)
     damage(in_folder("m.lmq"), name);
 }
 
-START_TEST(validate_finds_damaged_tensors)
+START_TEST(validate_and_diff_find_damaged_tensors)
 {
     static const char *const names[] = {
         "token_embd.weight", "blk.1.ffn_up.weight", "blk.0.attn_norm.weight",
@@ -452,6 +452,14 @@ START_TEST(validate_finds_damaged_tensors)
                              LMQ_ERR_FORMAT);
             ck_assert_msg(strstr(err.message, names[i]) != NULL, "%s",
                           err.message);
+            struct lmq_checkpoint *both[] = {
+                open_checkpoint(in_folder("model")),
+                open_checkpoint(in_folder("m.lmq"))};
+            for (int first = 0; first < 2; first++)
+                ck_assert_int_eq(lmq_diff(both[first], both[!first], NULL,
+                                          NULL, NULL, &err), LMQ_ERR_FORMAT);
+            lmq_checkpoint_close(both[0]);
+            lmq_checkpoint_close(both[1]);
         }
 }
 END_TEST
@@ -513,7 +521,7 @@ main(void)
     };
     const TTest *const over_work[] = {a_source_that_changes_gives_nothing};
     const TTest *const others[] = {
-        validate_finds_damaged_tensors,
+        validate_and_diff_find_damaged_tensors,
         validate_without_checksums_computes_with_what_is_there,
         what_is_copied_is_checked_before_it_is_computed_with,
     };
