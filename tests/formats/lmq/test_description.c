@@ -391,6 +391,23 @@ START_TEST(what_is_written_is_as_the_schema_wants_it)
 }
 END_TEST
 
+START_TEST(without_a_model_it_says_why)
+{
+    const char *source = source_path("files/good-unknown-architecture");
+    struct lmq_checkpoint *folder = open_checkpoint(source);
+
+    lmq_report_free(convert(source, in_folder("none.lmq"), NULL));
+    struct lmq_checkpoint *file = open_checkpoint(in_folder("none.lmq"));
+    ck_assert(!file->has_model);
+    ck_assert_str_ne(file->hparams.unsupported, "");
+    ck_assert_str_eq(file->hparams.unsupported, folder->hparams.unsupported);
+    ck_assert_str_eq(file->hparams.architecture,
+                     folder->hparams.architecture);
+    lmq_checkpoint_close(file);
+    lmq_checkpoint_close(folder);
+}
+END_TEST
+
 /* The good containers of the corpus, but for those that have what comes later:
  * the schema knows nothing of that. */
 START_TEST(the_corpus_is_as_the_schema_wants_it)
@@ -458,6 +475,7 @@ main(void)
         the_page_has_the_keys_that_the_program_knows,
         the_schema_has_the_keys_that_the_program_knows,
         what_is_written_is_as_the_schema_wants_it,
+        without_a_model_it_says_why,
         the_corpus_is_as_the_schema_wants_it,
         the_schema_refuses,
     };
