@@ -266,6 +266,18 @@ START_TEST(models_that_compute_otherwise_are_not_identical)
         ck_assert(isnan(lmq_report_number(report, "tokenizer.equal")));
         lmq_report_free(report);
     }
+    /* One is described, or none. */
+    save_safetensors(model, in_folder("bare.safetensors"));
+    char *bare = strdup(in_folder("bare.safetensors"));
+    struct lmq_report *report = diff(in_folder("model"), bare, 1);
+    ck_assert(lmq_report_number(report, "description.equal") == 0);
+    ck_assert(lmq_report_number(report, "identical") == 0);
+    lmq_report_free(report);
+    report = diff(bare, bare, 1);
+    ck_assert(isnan(lmq_report_number(report, "description.equal")));
+    ck_assert(lmq_report_number(report, "identical") == 1);
+    lmq_report_free(report);
+    free(bare);
     build_free(model);
 }
 END_TEST
