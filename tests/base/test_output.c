@@ -399,8 +399,15 @@ START_TEST(an_output_that_cannot_be_is_refused_at_once)
     ck_assert_int_eq(lmq_output_create(in_folder("huge"), (uint64_t)1 << 60,
                                        false, NULL, &output, &err),
                      LMQ_ERR_IO);
+    ck_assert_ptr_null(output);
     ck_assert_ptr_nonnull(strstr(err.message, "needs 1152921504606846976"));
+    ck_assert_str_eq(err.path, in_folder("huge"));
     ck_assert_uint_eq(files_in_folder(), 1);
+    err = (struct lmq_error){0};
+    ck_assert_int_eq(lmq_output_check_space(in_folder("huge"),
+                                            (uint64_t)1 << 60, &err),
+                     LMQ_ERR_IO);
+    ck_assert_str_eq(err.path, in_folder("huge"));
 }
 END_TEST
 
