@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "formats/checkpoint/member_name.h"
 #include "formats/lmq/lmq_set.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/read_all.h"
@@ -197,6 +198,29 @@ START_TEST(a_set_of_no_tensors_is_read)
     checkpoint = open_checkpoint(member_path(1, 1));
     ck_assert_uint_eq(checkpoint->n_tensors, 0);
     lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+START_TEST(a_name_says_which_member_it_is)
+{
+    static const char *const others[] = {
+        "-00002-of-00003.lmq",    "x/-00002-of-00003.lmq",
+        "a-0000b-of-00003.lmq",   "a-00002-of-0000-.lmq",
+        "a-00002-of-0000:.lmq",   "a_00002-of-00003.lmq",
+        "a-00002-on-00003.lmq",   "a-00002-of-000034.lmq",
+        "a-00002-of-00003.b.lmq",
+    };
+    static const char path[] = "x.y/a-b-00012-of-34567.lmq";
+    struct lmq_member_name name;
+
+    ck_assert(lmq_member_name_parse(path, &name));
+    ck_assert_uint_eq(name.member, 12);
+    ck_assert_uint_eq(name.n_members, 34567);
+    ck_assert_uint_eq(name.n_stem, strlen("x.y/a-b"));
+    ck_assert_str_eq(name.ending, ".lmq");
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        ck_assert_msg(!lmq_member_name_parse(others[i], &name), "%s",
+                      others[i]);
 }
 END_TEST
 
@@ -449,6 +473,7 @@ main(void)
         tiles_of_a_set_are_used_where_they_lie,
         kept_tensors_are_cut,
         a_set_of_no_tensors_is_read,
+        a_name_says_which_member_it_is,
         all_rows_of_a_cut_tensor_have_one_multiplier,
         the_same_set_wherever_and_however_it_is_made,
         other_weights_make_another_set,
