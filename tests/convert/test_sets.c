@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,32 @@ START_TEST(a_set_of_no_tensors_is_read)
     checkpoint = open_checkpoint(member_path(1, 1));
     ck_assert_uint_eq(checkpoint->n_tensors, 0);
     lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* Though nearly all is in one matrix. */
+START_TEST(so_many_files_are_about_as_large)
+{
+    const struct lmq_convert_options options = {.n_parts = 4};
+    struct build_sizes sizes = sizes_of_sets;
+    double least = INFINITY, most = 0;
+
+    sizes.vocab = 6000;
+    struct build_model *model = build_model(&sizes, 1);
+    save_folder(model, in_folder("model"), BUILD_F32);
+    build_free(model);
+    struct lmq_report *report =
+        convert(in_folder("model"), in_folder("set.lmq"), &options);
+    const struct lmq_report *files = lmq_report_at(report, "files");
+    ck_assert_uint_eq(lmq_report_length(files), 4);
+    for (size_t i = 0; i < 4; i++) {
+        double bytes =
+            lmq_report_number(lmq_report_item(files, i), "bytes");
+        least = fmin(least, bytes);
+        most = fmax(most, bytes);
+    }
+    ck_assert_msg(most < 1.2 * least, "%.0f to %.0f bytes", least, most);
+    lmq_report_free(report);
 }
 END_TEST
 
@@ -473,6 +500,7 @@ main(void)
         tiles_of_a_set_are_used_where_they_lie,
         kept_tensors_are_cut,
         a_set_of_no_tensors_is_read,
+        so_many_files_are_about_as_large,
         a_name_says_which_member_it_is,
         all_rows_of_a_cut_tensor_have_one_multiplier,
         the_same_set_wherever_and_however_it_is_made,
