@@ -22,6 +22,7 @@
 #define MASK ".bitmask"
 /* What an input of the matrix is multiplied with. */
 #define INPUT_SCALE ".pre_quant_scale"
+#define SCALED_ACTIVATION ".act.scales"
 
 /* ---- Schemes ---- */
 
@@ -31,11 +32,13 @@ refuse_mark(struct lmq_packer *packer, struct lmq_tensor *tensor,
             struct lmq_error *err)
 {
     const char *ending = strrchr(tensor->stored_name, '.');
+    bool is_scaled = strcmp(ending, INPUT_SCALE) == 0 ||
+                     lmq_ends_with(tensor->stored_name, SCALED_ACTIVATION);
 
     (void)err;
     if (strcmp(ending, MASK) == 0)
         lmq_packer_refuse(packer, "sparse, with bit masks");
-    else if (strcmp(ending, INPUT_SCALE) == 0)
+    else if (is_scaled)
         lmq_packer_refuse(packer, "behind scaled activations");
     else
         lmq_packer_refuse(packer, "'%s' turns activations", ending);
@@ -73,6 +76,7 @@ static const struct scheme {
      NULL},
     {NULL, "compressed-tensors", MASK, refuse_mark, true, NULL},
     {"modelopt", "ModelOpt", INPUT_SCALE, refuse_mark, true, NULL},
+    {"awq", "AWQ", SCALED_ACTIVATION, refuse_mark, true, NULL},
     {"modelopt", "ModelOpt", "", lmq_int8_join, true, NULL},
     {"quark", "Quark", NULL, NULL, true, NULL},
     {NULL, "AutoRound", ".hadamard_matrix", refuse_mark, true, NULL},
