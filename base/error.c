@@ -184,3 +184,20 @@ lmq_error_in(struct lmq_error *err, const char *path)
     lmq_printable(plain, sizeof(plain), path);
     shorten(err->path, sizeof(err->path), plain);
 }
+
+void
+lmq_error_around(struct lmq_error *err, const char *path)
+{
+    char part[sizeof(err->path)], whole[2 * sizeof(err->path) + 2];
+    const char *base = strrchr(path, '/');
+
+    if (err == NULL || strchr(err->path, '/') != NULL)
+        return;
+    strcpy(part, err->path);
+    err->path[0] = '\0';
+    lmq_error_in(err, path);
+    if (part[0] == '\0' || strcmp(part, base == NULL ? path : base + 1) == 0)
+        return;
+    snprintf(whole, sizeof(whole), "%s: %s", err->path, part);
+    shorten(err->path, sizeof(err->path), whole);
+}

@@ -64,9 +64,9 @@ lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         add_ends(checkpoint, *tokenizer);
     else
-        lmq_error_in(err, checkpoint->tokenizer_path != NULL
-                              ? checkpoint->tokenizer_path
-                              : checkpoint->path);
+        lmq_error_around(err, checkpoint->tokenizer_path != NULL
+                                  ? checkpoint->tokenizer_path
+                                  : checkpoint->path);
     return status;
 }
 
@@ -98,7 +98,7 @@ open_tokenizer_file(const char *path, bool *is_one,
     if (*is_one)
         status = lmq_tokenizer_open(&blob, 1, tokenizer, err);
     if (status != LMQ_OK)
-        lmq_error_in(err, path);
+        lmq_error_around(err, path);
     free(bytes);
     return status;
 }

@@ -331,6 +331,20 @@ START_TEST(an_error_says_what_and_where_once)
     lmq_error_in(&err, deep);
     ck_assert_ptr_nonnull(strstr(err.path, "d...d"));
     ck_assert_ptr_nonnull(strstr(err.path, "d/name"));
+    static const char *const parts[][3] = {
+        {NULL, "a/model", "a/model"},
+        {"x.json", "a/model", "a/model: x.json"},
+        {"x.json", "a/x.json", "a/x.json"},
+        {"x.json", "x.json", "x.json"},
+        {"b/x.json", "a/model", "b/x.json"},
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        lmq_fail(&err, LMQ_ERR_FORMAT, 42, "x");
+        if (parts[i][0] != NULL)
+            lmq_error_in(&err, parts[i][0]);
+        lmq_error_around(&err, parts[i][1]);
+        ck_assert_str_eq(err.path, parts[i][2]);
+    }
     lmq_hint(&err, "try %d", 1);
     ck_assert_str_eq(err.hint, "try 1");
     errno = ENOSPC;
