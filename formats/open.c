@@ -92,7 +92,8 @@ refuse_unsaid(struct lmq_checkpoint *checkpoint, const char *key)
 }
 
 /* A head that is not the embedding which it is said to be: versions of the
- * library take one or the other. Two matrices differ in their first numbers. */
+ * library take one or the other. Two matrices differ in their first numbers, or
+ * in the last, of a token that was added and learned alone. */
 static enum lmq_status
 refuse_two_heads(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
@@ -102,21 +103,28 @@ refuse_two_heads(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
         lmq_checkpoint_find(checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1)};
     struct lmq_scratch scratch = {0};
     float x[2][256];
+    bool differs = false;
     enum lmq_status status = LMQ_OK;
 
     if (checkpoint->hparams.tie != LMQ_TIE_YES || both[0] == NULL ||
         both[1] == NULL || lmq_checkpoint_is_tied(checkpoint))
         return LMQ_OK;
-    size_t n = (size_t)lmq_u64_min(
-        256, lmq_u64_min(both[0]->n_elements, both[1]->n_elements));
-    for (size_t i = 0; i < 2 && status == LMQ_OK; i++)
-        status = lmq_checkpoint_read(checkpoint, both[i], 0, n, x[i], &scratch,
-                                     err);
-    if (status == LMQ_OK && memcmp(x[0], x[1], n * sizeof(x[0][0])) != 0)
+    const uint64_t most =
+        lmq_u64_min(both[0]->n_elements, both[1]->n_elements);
+    size_t n = (size_t)lmq_u64_min(256, most);
+    const uint64_t starts[] = {0, most - n};
+    for (size_t i = 0; i < 2 && status == LMQ_OK; i++) {
+        for (size_t k = 0; k < 2 && status == LMQ_OK; k++)
+            status = lmq_checkpoint_read(checkpoint, both[k], starts[i], n,
+                                         x[k], &scratch, err);
+        differs |= status == LMQ_OK &&
+                   memcmp(x[0], x[1], n * sizeof(x[0][0])) != 0;
+    }
+    if (differs)
         lmq_hparams_refuse(&checkpoint->hparams,
-                           "a head that differs from the embedding beside a "
-                           "configuration that ties them, which versions of "
-                           "the library take differently");
+                           "a head that differs from the embedding beside "
+                           "'tie_word_embeddings', which versions of the "
+                           "library take differently");
     lmq_scratch_free(&scratch);
     return status;
 }

@@ -237,4 +237,13 @@ expect 3 "$lmquant" plan --tokens ids --target-bits 6 tied
 says "lmquant: tied: cannot be run: a head that differs from the embedding"
 expect 3 "$lmquant" validate --tokens ids --ctx 32 tied tied
 says "lmquant: tied: cannot be run: a head that differs from the embedding"
+
+# The same where only the last of 61 rows of 60 differs: the embedding stands
+# first in the file, then a norm, then the head.
+begin=$((8 + $(od -A n -t u8 -N 8 tied/model.safetensors)))
+dd if=tied/model.safetensors bs=1 skip=$begin count=$((60 * 240)) 2> dd.log |
+    dd of=tied/model.safetensors bs=1 conv=notrunc seek=$((begin + 62 * 240)) \
+        2> dd.log
+expect 3 "$lmquant" validate --tokens ids --ctx 32 tied tied
+says "lmquant: tied: cannot be run: a head that differs from the embedding"
 finish
