@@ -232,5 +232,7 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
                       "llama.cpp leaves out the window of '%s': beyond %u "
                       "tokens it computes something else",
                       name, h->sliding_window);
+    if (strcmp(name, "glm4moe") == 0 && h->n_experts > 0 && h->shared_dim == 0)
+        note_other(plan, name, "computes shared experts where there are none");
     note_rope(plan, name);
 }

@@ -579,6 +579,27 @@ START_TEST(hybrids_of_attention_alone_are_told)
 }
 END_TEST
 
+/* It adds theirs in each layer that has experts. */
+START_TEST(experts_without_shared_ones_are_told)
+{
+    const struct lmq_export_options all = {.to = "gguf", .replaces = 1};
+    const char *folder = in_folder("source");
+    struct family family = *family_find("solar-open");
+
+    family.shape.shared_dim = 0;
+    struct family_model *model = family_make(&family, 1, 0, 1);
+    family_write(model, folder);
+    family_free(model);
+    edit_config(folder, "\"n_shared_experts\": 1", "\"n_shared_experts\": 0");
+    struct lmq_report *report = export_to(folder, in_folder("a.gguf"), &all);
+    const char *remark = find_remark(report);
+    ck_assert_msg(remark != NULL &&
+                      strstr(remark, "computes shared experts") != NULL,
+                  "%s", remark == NULL ? "nothing" : remark);
+    lmq_report_free(report);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -597,6 +618,7 @@ main(void)
         biases_of_a_gguf_are_float32,
         what_llama_cpp_takes_for_granted_is_told,
         hybrids_of_attention_alone_are_told,
+        experts_without_shared_ones_are_told,
     };
 
     return RUN_SUITE("export", tests);
