@@ -174,7 +174,6 @@ lmq_packer_number(const json_t *config, const char *key, int64_t absent)
     return json_is_integer(found) ? json_integer_value(found) : absent;
 }
 
-/* Absent, or no text: "". */
 static bool
 has_step(const json_t *layer, bool (*is_such)(const json_t *step))
 {
@@ -206,6 +205,7 @@ lmq_packer_has_step(const struct lmq_packer *packer,
     return has_one;
 }
 
+/* Absent, or no text: "". */
 const char *
 lmq_packer_text(const struct lmq_packer *packer, const char *key)
 {
