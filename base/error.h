@@ -41,8 +41,8 @@ void lmq_hint(struct lmq_error *err, const char *format, ...) LMQ_PRINTF(2, 3);
 /* Names the file concerned, unless something below has named it already. */
 void lmq_error_in(struct lmq_error *err, const char *path);
 
-/* Where something below may have named a part of it alone, as a file of a folder
- * or a container: that is said, too. */
+/* Where something below may have named a part of it alone, as a file of a
+ * folder or of a container: that is said, too. */
 void lmq_error_around(struct lmq_error *err, const char *path);
 
 /* Copies text so that a terminal shows it harmlessly: control characters, such

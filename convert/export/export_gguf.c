@@ -143,6 +143,8 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
     lmq_gguf_put_u32(builder, key, plan->written.vocab_size);
     enum lmq_status status =
         lmq_gguf_put_vocab(builder, &vocab, plan->notes, err);
+    if (status != LMQ_OK)
+        lmq_error_around(err, checkpoint->path);
     if (status == LMQ_OK && plan->written.activation == LMQ_ACTIVATION_XIELU)
         status = put_xielu(builder, plan, err);
     add_infos(builder, plan);

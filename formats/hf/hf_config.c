@@ -268,8 +268,7 @@ read_layer_types(struct lmq_hf_config *config)
                                                    : "sliding_attention";
         if (type != NULL && is_recurrent(h, type))
             h->layers[i] |= LMQ_LAYER_DELTA;
-        else if (!is_full &&
-            (type == NULL || strcmp(type, local) != 0))
+        else if (!is_full && (type == NULL || strcmp(type, local) != 0))
             lmq_hparams_refuse(h, "'%.60s' in 'layer_types'",
                                type == NULL ? "(none)" : type);
         else if (config->family->hf.has_layer_types && !is_full &&
