@@ -209,6 +209,16 @@ START_TEST(mxfp4_has_powers_of_two)
 }
 END_TEST
 
+static void
+assert_packed(struct stored *stored, const char *config, const char *packed)
+{
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(stored_save(stored, config));
+
+    ck_assert_str_eq(checkpoint->packed, packed);
+    lmq_checkpoint_close(checkpoint);
+}
+
 /* Bytes of the same shapes, which are other numbers. */
 START_TEST(mxfp4_is_told_from_what_looks_like_it)
 {
@@ -261,10 +271,7 @@ START_TEST(mxfp4_is_told_from_what_looks_like_it)
         stored_entry(&stored, "a.weight_scale", "U8", "[12,2]",
                      sizeof(scales));
         put(&stored.data, scales, sizeof(scales));
-        struct lmq_checkpoint *checkpoint =
-            open_checkpoint(stored_save(&stored, cases[i].config));
-        ck_assert_str_eq(checkpoint->packed, cases[i].packed);
-        lmq_checkpoint_close(checkpoint);
+        assert_packed(&stored, cases[i].config, cases[i].packed);
     }
 }
 END_TEST
@@ -273,7 +280,7 @@ END_TEST
 START_TEST(quarks_scales_of_columns_are_refused)
 {
 #define AXIS(scheme, axis)                                                    \
-    QUARK("\"global_quant_config\": {\"weight\": {\"qscheme\": \"" scheme   \
+    QUARK("\"global_quant_config\": {\"weight\": {\"qscheme\": \"" scheme     \
           "\", \"ch_axis\": " axis "}}")
     static const struct {
         const char *config, *packed;
@@ -294,10 +301,7 @@ START_TEST(quarks_scales_of_columns_are_refused)
         put(&stored.data, bytes, sizeof(bytes));
         stored_entry(&stored, "a.weight_scale", "F32", "[4]", sizeof(scales));
         put(&stored.data, scales, sizeof(scales));
-        struct lmq_checkpoint *checkpoint =
-            open_checkpoint(stored_save(&stored, cases[i].config));
-        ck_assert_str_eq(checkpoint->packed, cases[i].packed);
-        lmq_checkpoint_close(checkpoint);
+        assert_packed(&stored, cases[i].config, cases[i].packed);
     }
 }
 END_TEST
