@@ -20,7 +20,7 @@
 #define METHOD "quant_method"
 /* A bit for each element, set if it is kept. */
 #define MASK ".bitmask"
-/* What an input of the matrix is multiplied with. */
+/* What an input of the matrix is multiplied with, or divided by. */
 #define INPUT_SCALE ".pre_quant_scale"
 #define SCALED_ACTIVATION ".act.scales"
 
@@ -31,17 +31,22 @@ static enum lmq_status
 refuse_mark(struct lmq_packer *packer, struct lmq_tensor *tensor,
             struct lmq_error *err)
 {
-    const char *ending = strrchr(tensor->stored_name, '.');
-    bool is_scaled = strcmp(ending, INPUT_SCALE) == 0 ||
-                     lmq_ends_with(tensor->stored_name, SCALED_ACTIVATION);
+    static const struct {
+        const char *ending, *words;
+    } marks[] = {
+        {MASK, "sparse, with bit masks"},
+        {INPUT_SCALE, "behind scaled activations"},
+        {SCALED_ACTIVATION, "behind scaled activations"},
+    };
 
     (void)err;
-    if (strcmp(ending, MASK) == 0)
-        lmq_packer_refuse(packer, "sparse, with bit masks");
-    else if (is_scaled)
-        lmq_packer_refuse(packer, "behind scaled activations");
-    else
-        lmq_packer_refuse(packer, "'%s' turns activations", ending);
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+        if (lmq_ends_with(tensor->stored_name, marks[i].ending)) {
+            lmq_packer_refuse(packer, "%s", marks[i].words);
+            return LMQ_OK;
+        }
+    lmq_packer_refuse(packer, "'%s' turns activations",
+                      strrchr(tensor->stored_name, '.'));
     return LMQ_OK;
 }
 
