@@ -189,14 +189,16 @@ void
 lmq_error_around(struct lmq_error *err, const char *path)
 {
     char part[sizeof(err->path)], whole[2 * sizeof(err->path) + 2];
-    const char *base = strrchr(path, '/');
+    const char *slash = strrchr(path, '/');
+    struct lmq_error base = {0};
 
     if (err == NULL || strchr(err->path, '/') != NULL)
         return;
+    lmq_error_in(&base, slash == NULL ? path : slash + 1);
     strcpy(part, err->path);
     err->path[0] = '\0';
     lmq_error_in(err, path);
-    if (part[0] == '\0' || strcmp(part, base == NULL ? path : base + 1) == 0)
+    if (part[0] == '\0' || strcmp(part, base.path) == 0)
         return;
     snprintf(whole, sizeof(whole), "%s: %s", err->path, part);
     shorten(err->path, sizeof(err->path), whole);

@@ -336,6 +336,7 @@ START_TEST(an_error_says_what_and_where_once)
         {"x.json", "a/model", "a/model: x.json"},
         {"x.json", "a/x.json", "a/x.json"},
         {"x.json", "x.json", "x.json"},
+        {"x\x1b.json", "a/x\x1b.json", "a/x\\x1b.json"},
         {"b/x.json", "a/model", "b/x.json"},
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
