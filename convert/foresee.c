@@ -77,9 +77,7 @@ check_size(const struct lmq_checkpoint *checkpoint, size_t n_tokens,
                  n_rows);
         lmq_hint(err, ".tokenizer FILE names the right one; "
                       ".forces_tokenizer keeps this one");
-        lmq_error_in(err, checkpoint->tokenizer_path != NULL
-                              ? checkpoint->tokenizer_path
-                              : checkpoint->path);
+        lmq_error_in(err, lmq_checkpoint_tokenizer_path(checkpoint));
         return LMQ_ERR_FORMAT;
     }
     if (n_tokens > n_rows)

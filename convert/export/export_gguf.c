@@ -144,7 +144,7 @@ build_front(struct lmq_gguf_plan *plan, struct lmq_gguf_builder *builder,
     enum lmq_status status =
         lmq_gguf_put_vocab(builder, &vocab, plan->notes, err);
     if (status != LMQ_OK)
-        lmq_error_around(err, checkpoint->path);
+        lmq_error_around(err, lmq_checkpoint_tokenizer_path(checkpoint));
     if (status == LMQ_OK && plan->written.activation == LMQ_ACTIVATION_XIELU)
         status = put_xielu(builder, plan, err);
     add_infos(builder, plan);

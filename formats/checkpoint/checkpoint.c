@@ -215,6 +215,13 @@ lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
     return add_blob_path(checkpoint, path, lmq_path_base(path), err);
 }
 
+const char *
+lmq_checkpoint_tokenizer_path(const struct lmq_checkpoint *checkpoint)
+{
+    return checkpoint->tokenizer_path != NULL ? checkpoint->tokenizer_path
+                                              : checkpoint->path;
+}
+
 /* ---- Closing ---- */
 
 /* Also of one that is half open: readers add what they have before they check

@@ -294,6 +294,13 @@ enum lmq_status lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
                                     struct lmq_scratch *scratch,
                                     struct lmq_error *err);
 
+/* Of the same shape with the same numbers. */
+enum lmq_status lmq_checkpoint_are_equal(struct lmq_checkpoint *checkpoint,
+                                         const struct lmq_tensor *a,
+                                         const struct lmq_tensor *b,
+                                         bool *is_equal,
+                                         struct lmq_error *err);
+
 /* Rows [row, row + n) of a tensor with a `quant`, in canonical order: n *
  * n_cols integers, and the scales of their groups as lmq_scales_load() takes
  * them. Files of others may hold -128, and scales that are not finite. */
@@ -435,6 +442,10 @@ enum lmq_status lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
 enum lmq_status
 lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
                                  const char *path, struct lmq_error *err);
+
+/* Where the tokenizer comes from: the file that is given, or the checkpoint. */
+const char *
+lmq_checkpoint_tokenizer_path(const struct lmq_checkpoint *checkpoint);
 
 void lmq_checkpoint_note(struct lmq_checkpoint *checkpoint, const char *format,
                          ...) LMQ_PRINTF(2, 3);

@@ -129,7 +129,7 @@ lmq_chat_open(const struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = guard_all(chat, err);
     if (status != LMQ_OK) {
-        lmq_error_around(err, checkpoint->path);
+        lmq_error_around(err, lmq_checkpoint_tokenizer_path(checkpoint));
         lmq_chat_close(chat);
         return status;
     }

@@ -64,9 +64,7 @@ lmq_tokenizer_from_checkpoint(const struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         add_ends(checkpoint, *tokenizer);
     else
-        lmq_error_around(err, checkpoint->tokenizer_path != NULL
-                                  ? checkpoint->tokenizer_path
-                                  : checkpoint->path);
+        lmq_error_around(err, lmq_checkpoint_tokenizer_path(checkpoint));
     return status;
 }
 

@@ -212,6 +212,11 @@ says "library.sh: "
 [ -e wrong.lmq ] && fail "a script is taken for a tokenizer"
 expect 0 "$lmquant" convert --force-tokenizer --tokenizer "$library" model wrong.lmq
 noted "the tokenizer cannot be read"
+echo '{"version": "1.0", "model": {"type": "Other", "vocab": {}}}' \
+    > more/tokenizer.json
+expect 3 "$lmquant" export --to gguf --tokenizer more/tokenizer.json model \
+    wrong.gguf
+says "lmquant: more/tokenizer.json: the model 'Other' is not supported"
 
 # ---- A folder with one file that is a model ----
 
