@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "base/size.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/folder.h"
 #include "formats/probe.h"
@@ -92,40 +91,26 @@ refuse_unsaid(struct lmq_checkpoint *checkpoint, const char *key)
 }
 
 /* A head that is not the embedding which it is said to be: versions of the
- * library take one or the other. Two matrices differ in their first numbers, or
- * in the last, of a token that was added and learned alone. */
+ * library take one or the other. */
 static enum lmq_status
 refuse_two_heads(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
-    const struct lmq_tensor *const both[] = {
-        lmq_checkpoint_find(checkpoint, LMQ_ROLE_EMBEDDING, LMQ_PART_WEIGHT,
-                            -1),
-        lmq_checkpoint_find(checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1)};
-    struct lmq_scratch scratch = {0};
-    float x[2][256];
-    bool differs = false;
-    enum lmq_status status = LMQ_OK;
+    const struct lmq_tensor *embedding = lmq_checkpoint_find(
+        checkpoint, LMQ_ROLE_EMBEDDING, LMQ_PART_WEIGHT, -1);
+    const struct lmq_tensor *head =
+        lmq_checkpoint_find(checkpoint, LMQ_ROLE_HEAD, LMQ_PART_WEIGHT, -1);
+    bool is_equal;
 
-    if (checkpoint->hparams.tie != LMQ_TIE_YES || both[0] == NULL ||
-        both[1] == NULL || lmq_checkpoint_is_tied(checkpoint))
+    if (checkpoint->hparams.tie != LMQ_TIE_YES || embedding == NULL ||
+        head == NULL || lmq_checkpoint_is_tied(checkpoint))
         return LMQ_OK;
-    const uint64_t most =
-        lmq_u64_min(both[0]->n_elements, both[1]->n_elements);
-    size_t n = (size_t)lmq_u64_min(256, most);
-    const uint64_t starts[] = {0, most - n};
-    for (size_t i = 0; i < 2 && status == LMQ_OK; i++) {
-        for (size_t k = 0; k < 2 && status == LMQ_OK; k++)
-            status = lmq_checkpoint_read(checkpoint, both[k], starts[i], n,
-                                         x[k], &scratch, err);
-        differs |= status == LMQ_OK &&
-                   memcmp(x[0], x[1], n * sizeof(x[0][0])) != 0;
-    }
-    if (differs)
+    enum lmq_status status = lmq_checkpoint_are_equal(
+        checkpoint, embedding, head, &is_equal, err);
+    if (status == LMQ_OK && !is_equal)
         lmq_hparams_refuse(&checkpoint->hparams,
                            "a head that differs from the embedding beside "
                            "'tie_word_embeddings', which versions of the "
                            "library take differently");
-    lmq_scratch_free(&scratch);
     return status;
 }
 

@@ -246,4 +246,15 @@ dd if=tied/model.safetensors bs=1 skip=$begin count=$((60 * 240)) 2> dd.log |
         2> dd.log
 expect 3 "$lmquant" validate --tokens ids --ctx 32 tied tied
 says "lmquant: tied: cannot be run: a head that differs from the embedding"
+
+# And where only one in the middle does, as of a token in front of padding.
+dd if=tied/model.safetensors bs=1 skip=$begin count=$((61 * 240)) 2> dd.log |
+    dd of=tied/model.safetensors bs=1 conv=notrunc seek=$((begin + 62 * 240)) \
+        2> dd.log
+expect 0 "$lmquant" validate --tokens ids --ctx 32 tied tied
+head -c 240 /dev/zero |
+    dd of=tied/model.safetensors bs=1 conv=notrunc \
+        seek=$((begin + (62 + 30) * 240)) 2> dd.log
+expect 3 "$lmquant" validate --tokens ids --ctx 32 tied tied
+says "lmquant: tied: cannot be run: a head that differs from the embedding"
 finish
