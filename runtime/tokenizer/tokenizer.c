@@ -203,12 +203,9 @@ fail_unknown(const struct lmq_blob *blobs, size_t n, struct lmq_error *err)
             lmq_hint(err, "'git lfs pull' fetches the real file");
             return LMQ_ERR_UNSUPPORTED;
         }
-    if (n == 1)
-        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                        "%s is no tokenizer that is known here",
-                        blobs[0].name);
+    /* What readers put first has a tokenizer's name. */
     return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                    "none of %zu files is a tokenizer that is known here", n);
+                    "%s is no tokenizer that is known here", blobs[0].name);
 }
 
 enum lmq_status

@@ -217,6 +217,9 @@ echo '{"version": "1.0", "model": {"type": "Other", "vocab": {}}}' \
 expect 3 "$lmquant" export --to gguf --tokenizer more/tokenizer.json model \
     wrong.gguf
 says "lmquant: more/tokenizer.json: the model 'Other' is not supported"
+: > more/tokenizer.json # as a download that failed leaves it
+expect 3 "$lmquant" run more "Once"
+says "lmquant: more: tokenizer.json is no tokenizer that is known here"
 
 # ---- A folder with one file that is a model ----
 
