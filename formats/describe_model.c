@@ -333,6 +333,11 @@ is_scaled(const struct lmq_source *source)
 json_t *
 lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
 {
+    static const char *const orders[] = {
+        [LMQ_QKV_ONE_BY_ONE] = "",
+        [LMQ_QKV_BY_HEAD] = ", head by head",
+        [LMQ_QKV_BY_QUARTER] = ", quarter by quarter",
+    };
     const struct lmq_source *source = &checkpoint->source;
     json_t *words = json_array();
 
@@ -353,7 +358,7 @@ lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
         say(&words, "gates, values, keys, queries, time steps in one matrix");
     else if (has_fused(checkpoint, LMQ_ROLE_ATTN_Q, LMQ_ROLE_ATTN_K, -1))
         say(&words, "queries, keys, values in one matrix%s",
-            source->is_qkv_by_head ? ", head by head" : "");
+            orders[source->qkv_order]);
     if (has_fused(checkpoint, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP, -1))
         say(&words, "gate and up in one matrix");
     if (has_fused(checkpoint, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_GATE, 0))

@@ -138,8 +138,7 @@ struct lmq_source {
     bool has_apart_norms;   /* norms behind attention and feed-forward have
                                names of their own: post_attention_layernorm is
                                not the one behind attention */
-    bool is_qkv_by_head;    /* fused: a key head's queries, it, its values, and
-                               then the next; else all queries first */
+    enum lmq_qkv_order qkv_order; /* fused */
     bool has_turned_experts; /* fused ones: matrices have inputs as rows */
     bool is_gate_up_by_row;  /* fused: a row of the gate, one of the other, and
                                 so on; else all of the gate first */

@@ -17,30 +17,32 @@ give(struct lmq_fused_rows *parts, const struct lmq_fused_rows *table,
     return n;
 }
 
-/* Two arrangements: all queries, all keys, all values, one after the other
+/* Three arrangements: all queries, all keys, all values, one after the other
  * (Phi 3, GPT-2, GGUF), or for each group of heads its queries, its key and
- * its value (GPT-NeoX, Falcon, InternLM 2), where our rows of one kind come in
- * runs of per_head with a stride between them. */
+ * its value (GPT-NeoX, Falcon, InternLM 2), or so for each of the four
+ * machines that CodeGen was trained on, but values before keys. Our rows of
+ * one kind then come in runs with a stride between them. */
 static size_t
 fused_qkv(const struct lmq_hparams *h, size_t layer, bool is_delta,
-          bool by_head, struct lmq_fused_rows *parts)
+          enum lmq_qkv_order order, struct lmq_fused_rows *parts)
 {
     uint64_t head = lmq_layer_head_dim(h, layer);
     uint64_t n_kv = lmq_layer_kv_heads(h, layer);
     uint64_t q = h->n_heads * head, k = n_kv * head;
-    uint64_t v = n_kv * lmq_layer_value_dim(h, layer), stride = 0;
+    uint64_t v = n_kv * lmq_layer_value_dim(h, layer);
 
     if (is_delta) {
         q = k = lmq_delta_key_width(h);
         v = lmq_delta_value_width(h);
-    } else if (by_head) {
-        stride = (q + k + v) / n_kv;
-        const struct lmq_fused_rows heads[] = {
-            {LMQ_ROLE_ATTN_Q, q, 0, q / n_kv, stride},
-            {LMQ_ROLE_ATTN_K, k, q / n_kv, k / n_kv, stride},
-            {LMQ_ROLE_ATTN_V, v, (q + k) / n_kv, v / n_kv, stride},
+    } else if (order != LMQ_QKV_ONE_BY_ONE) {
+        bool by_head = order == LMQ_QKV_BY_HEAD;
+        uint64_t n = by_head ? n_kv : 4, stride = (q + k + v) / n;
+        const struct lmq_fused_rows runs[] = {
+            {LMQ_ROLE_ATTN_Q, q, 0, q / n, stride},
+            {LMQ_ROLE_ATTN_K, k, (by_head ? q : q + v) / n, k / n, stride},
+            {LMQ_ROLE_ATTN_V, v, (by_head ? q + k : q) / n, v / n, stride},
         };
-        return give(parts, heads, 3);
+        return give(parts, runs, 3);
     }
     const struct lmq_fused_rows straight[] = {
         {LMQ_ROLE_ATTN_Q, q, 0, 0, 0},
@@ -133,7 +135,7 @@ fused_recurrent(const struct lmq_hparams *h, enum lmq_role fused,
 
 size_t
 lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
-               enum lmq_role fused, bool by_head,
+               enum lmq_role fused, enum lmq_qkv_order order,
                struct lmq_fused_rows parts[LMQ_MOST_FUSED])
 {
     bool is_delta = layer < hparams->n_layers &&
@@ -143,7 +145,7 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
 
     switch ((int)fused) {
     case LMQ_ROLE_ATTN_QKV:
-        return fused_qkv(hparams, layer, is_alone, by_head, parts);
+        return fused_qkv(hparams, layer, is_alone, order, parts);
     case LMQ_ROLE_DELTA_QKVZ:
     case LMQ_ROLE_DELTA_BA:
         if (is_delta)

@@ -24,12 +24,20 @@ struct lmq_fused_rows {
 
 #define LMQ_MOST_FUSED 5
 
+/* How the rows of queries, keys and values follow each other. */
+enum lmq_qkv_order {
+    LMQ_QKV_ONE_BY_ONE, /* all queries, all keys, all values */
+    LMQ_QKV_BY_HEAD,    /* a key head's queries, it, its values, and then the
+                           next */
+    LMQ_QKV_BY_QUARTER  /* a quarter of the queries, of the values, of the
+                           keys, and then the next */
+};
+
 /* The parts of a fused matrix of attention, or of what is in its place, in a
- * layer: ATTN_QKV, DELTA_QKVZ, DELTA_BA, and ATTN_Q with its gate. `by_head`:
- * a key head's queries, it, its values, and then the next. How many there are;
- * 0: this layer has no such matrix. */
+ * layer: ATTN_QKV, DELTA_QKVZ, DELTA_BA, and ATTN_Q with its gate. How many
+ * there are; 0: this layer has no such matrix. */
 size_t lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
-                      enum lmq_role fused, bool by_head,
+                      enum lmq_role fused, enum lmq_qkv_order order,
                       struct lmq_fused_rows parts[LMQ_MOST_FUSED]);
 
 struct lmq_tensor;

@@ -112,7 +112,7 @@ join_layer(struct lmq_arranged *arranged, size_t layer, enum lmq_role role,
     struct lmq_tensor *found[LMQ_MOST_FUSED];
 
     joined.n = lmq_fused_rows(&arranged->checkpoint.hparams, layer, role,
-                              false, joined.rows);
+                              LMQ_QKV_ONE_BY_ONE, joined.rows);
     for (size_t i = 0; i < joined.n; i++) {
         const struct lmq_tensor *part = lmq_checkpoint_find(
             &arranged->checkpoint, joined.rows[i].role, which,

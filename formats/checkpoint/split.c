@@ -166,7 +166,7 @@ split_attention(struct lmq_checkpoint *checkpoint,
                    : lmq_fused_rows(&checkpoint->hparams,
                                     (size_t)whole->place.layer,
                                     whole->place.role,
-                                    checkpoint->source.is_qkv_by_head, parts);
+                                    checkpoint->source.qkv_order, parts);
 
     for (size_t i = 0; i < n; i++)
         n_rows += parts[i].n;

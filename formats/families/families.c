@@ -380,7 +380,7 @@ static const struct lmq_family families[] = {
               .finish = lmq_gguf_finish_phi3, .head = LMQ_GGUF_HEAD_MUST}},
     {.name = "internlm2",
      .hf = {.classes = {{"InternLM2ForCausalLM", "internlm2", NULL, false}},
-            .source = {.is_qkv_by_head = true},
+            .source = {.qkv_order = LMQ_QKV_BY_HEAD},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000, .keys = {sizes}},
      .gguf = {.name = "internlm2", .keys = LLAMA_KEYS,
               .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_MUST,

@@ -261,6 +261,49 @@ static const struct lmq_hf_only ling2_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key sarvam_keys[] = {
+    KEY("n_routed_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 6),
+    KEY("moe_intermediate_size", expert_dim, 1024),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
+static const struct lmq_hf_key sarvam_latent_keys[] = {
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 0),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    KEY("n_routed_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
+/* As its makers' files have them, where they count. */
+static const struct lmq_hf_only sarvam_only[] = {
+    WORD("score_function", "sigmoid"),
+    NUMBER("moe_router_enable_expert_bias", 1),
+    END_ONLY,
+};
+
+static const struct lmq_hf_only iquest_only[] = {
+    {"clip_qkv", NULL, (double)NAN},
+    NUMBER("use_sliding_window", 0),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key phimoe_keys[] = {
     KEY_OR_NULL("head_dim", head_dim, KEEP),
     KEY_OR_NULL("sliding_window", sliding_window, 0),
@@ -504,6 +547,22 @@ const struct lmq_family lmq_latest_families[] = {
                       LMQ_GGUF_ROUTER | LMQ_GGUF_FURTHER,
               .fuses_qkv = true, .begin = lmq_gguf_begin_sigmoid,
               .head = LMQ_GGUF_HEAD_MUST}},
+    /* Sarvam 30B, stored as Ling is, and 105B. */
+    {.name = "glm4moe", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"SarvamMoEForCausalLM", "sarvam_moe", NULL, false}},
+            RMS_EPS(1e-6), .context = 131072, .n_kv_heads = 4,
+            .head_dim = 64, .theta = 8e6, .partial = 1,
+            .qk_norm_key = "use_qk_norm", .has_qk_norm_unsaid = true,
+            .keys = {sizes, head_dim, sarvam_keys}, .only = sarvam_only,
+            .finish = lmq_hf_finish_sarvam,
+            .biases = {.qkv = {"use_qkv_bias", false}}}},
+    {.name = "deepseek2",
+     .hf = {.classes = {{"SarvamMLAForCausalLM", "sarvam_mla", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-6), .context = 4096, .theta = 10000,
+            .keys = {sizes, sarvam_latent_keys}, .only = by_sigmoid,
+            .begin = lmq_hf_begin_deepseek,
+            .finish = lmq_hf_finish_sarvam_latent, BIASES}},
     /* Phi 3.5 MoE. */
     {.name = "phimoe", .norm = LMQ_NORM_LAYER,
      .hf = {.classes = {{"PhimoeForCausalLM", "phimoe", NULL, false},
@@ -529,6 +588,12 @@ const struct lmq_family lmq_latest_families[] = {
                         {"AquilaForCausalLM", "aquila", NULL, false}},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
             .keys = {sizes, head_dim}}},
+    {.name = "llama",
+     .hf = {.classes = {{"IQuestCoderForCausalLM", "iquestcoder", NULL,
+                         false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
+            .head_dim = 128, .theta = 10000, .keys = {sizes, head_dim},
+            .only = iquest_only, MLP_BIASES}},
     /* Its third generation, 3.5 and Deep. */
     {.name = "exaone",
      .hf = {.classes = {{"ExaoneForCausalLM", "exaone", NULL, false}},

@@ -73,6 +73,7 @@ struct lmq_hf_form {
     double eps;
     const char *activation_key; /* NULL: "hidden_act"; "": none counts */
     const char *qk_norm_key;    /* whether there are such norms; NULL: yes */
+    bool has_qk_norm_unsaid;    /* if the key is absent */
     bool has_tied_head;         /* if the configuration does not say */
     bool has_layer_types;       /* "layer_types" counts; else it must agree */
 

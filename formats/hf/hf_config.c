@@ -140,7 +140,8 @@ read_keys(struct lmq_hf_config *config)
             lmq_hf_real(config, config->json, family->hf.eps_key,
                         family->hf.eps);
     if (family->hf.qk_norm_key == NULL ||
-        lmq_hf_switch(config, config->json, family->hf.qk_norm_key, false))
+        lmq_hf_switch(config, config->json, family->hf.qk_norm_key,
+                      family->hf.has_qk_norm_unsaid))
         config->hparams->qk_norm = family->qk_norm;
 }
 

@@ -1,7 +1,7 @@
 /*
  * hf_latest.c - what the families that came last do in config.json beside
  * their rows: Trinity, Hunyuan 3, Mellum, HyperCLOVA X, MiniCPM, Command A with
- * experts, Granite with windows, Ling.
+ * experts, Granite with windows, Ling, Sarvam.
  */
 #include "config.h"
 
@@ -283,4 +283,33 @@ lmq_hf_finish_ling2(struct lmq_hf_config *config)
     lmq_hf_route_by_sigmoid(h);
     h->router_renormalises = true;
     lmq_hf_read_further(config, "num_nextn_predict_layers");
+}
+
+/* ---- Sarvam ---- */
+
+/* The library calls them otherwise than the makers' files. */
+static const char *
+shared_key(const struct lmq_hf_config *config)
+{
+    static const char theirs[] = "num_shared_experts";
+
+    return lmq_hf_has(config->json, theirs) ? theirs : "n_shared_experts";
+}
+
+void
+lmq_hf_finish_sarvam(struct lmq_hf_config *config)
+{
+    lmq_hf_mark_first_dense(config, "first_k_dense_replace", 1);
+    lmq_hf_share_experts(config, shared_key(config), 1);
+    lmq_hf_route_by_sigmoid(config->hparams);
+    lmq_hf_read_further(config, "num_nextn_predict_layers");
+    lmq_hf_read_further(config, "num_mtp_layers");
+}
+
+void
+lmq_hf_finish_sarvam_latent(struct lmq_hf_config *config)
+{
+    lmq_hf_finish_glm4lite(config);
+    lmq_hf_share_experts(config, shared_key(config), 1);
+    lmq_hf_read_further(config, "num_mtp_layers");
 }

@@ -38,6 +38,17 @@ lmq_hf_begin_gptj(struct lmq_hf_config *config)
         lmq_hparams_refuse(h, "'rotary_dim' null");
 }
 
+/* What was trained on four machines is cut in four. */
+void
+lmq_hf_begin_codegen(struct lmq_hf_config *config)
+{
+    uint32_t dim = config->hparams->dim;
+
+    lmq_hf_begin_gptj(config);
+    if (dim % 4 != 0)
+        lmq_hf_fail(config, "a width of %u is no multiple of 4", dim);
+}
+
 /* Its class knows no base and no scaling; GPTQModel writes "rope_parameters" of
  * the usual ones, as into all that it saves. */
 void

@@ -378,6 +378,7 @@ static const struct {
     {"ntk", LMQ_ROPE_NTK, read_factor, NULL},
     {"dynamic", LMQ_ROPE_DYNAMIC, read_dynamic, write_factor},
     {"yarn", LMQ_ROPE_YARN, read_yarn, write_yarn},
+    {"deepseek_yarn", LMQ_ROPE_YARN, read_yarn, NULL},
     {"longrope", LMQ_ROPE_LONGROPE, read_longrope, NULL},
     {"su", LMQ_ROPE_LONGROPE, read_longrope, NULL},
     {"proportional", LMQ_ROPE_FACTORS, read_proportional, NULL},

@@ -252,7 +252,7 @@ lmq_hf_begin_starcoder(struct lmq_hf_config *config)
     if (lmq_hf_switch(config, config->json, "multi_query", true))
         config->hparams->n_kv_heads = 1;
     else
-        config->source->is_qkv_by_head = true;
+        config->source->qkv_order = LMQ_QKV_BY_HEAD;
 }
 
 void

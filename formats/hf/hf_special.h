@@ -27,6 +27,7 @@ void lmq_hf_begin_falcon(struct lmq_hf_config *config);
 void lmq_hf_finish_olmoe(struct lmq_hf_config *config);
 void lmq_hf_begin_gptj(struct lmq_hf_config *config);
 void lmq_hf_finish_gptj(struct lmq_hf_config *config);
+void lmq_hf_begin_codegen(struct lmq_hf_config *config);
 void lmq_hf_begin_gptneo(struct lmq_hf_config *config);
 void lmq_hf_windows_gptneo(struct lmq_hf_config *config);
 void lmq_hf_begin_mpt(struct lmq_hf_config *config);
@@ -119,6 +120,8 @@ void lmq_hf_finish_cohere2_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_granite_windows(struct lmq_hf_config *config);
 void lmq_hf_finish_ling(struct lmq_hf_config *config);
 void lmq_hf_finish_ling2(struct lmq_hf_config *config);
+void lmq_hf_finish_sarvam(struct lmq_hf_config *config);
+void lmq_hf_finish_sarvam_latent(struct lmq_hf_config *config);
 
 void lmq_hf_write_qwen(const struct lmq_hparams *hparams, json_t **config);
 void lmq_hf_write_dense_layers(const struct lmq_hparams *hparams,

@@ -47,6 +47,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.post_feedforward_layernorm", LMQ_ROLE_FFN_POST_NORM, LLAMA},
     /* ... fused, as Phi 3 has them */
     {"layers.#.self_attn.qkv_proj", LMQ_ROLE_ATTN_QKV, READ},
+    {"layers.#.self_attn.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
     {"layers.#.mlp.gate_up_proj", LMQ_ROLE_FFN_GATE_UP, READ},
     /* ... with experts: Qwen, DeepSeek, Mixtral */
     {"layers.#.mlp.gate", LMQ_ROLE_ROUTER, LLAMA},
@@ -270,6 +271,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"wpe", LMQ_ROLE_POSITIONS, READ},
     {"h.#.ln_1", LMQ_ROLE_ATTN_NORM, READ},
     {"h.#.attn.c_attn", LMQ_ROLE_ATTN_QKV, READ},
+    {"h.#.attn.qkv_proj", LMQ_ROLE_ATTN_QKV, READ},
     {"h.#.attn.c_proj", LMQ_ROLE_ATTN_OUT, READ},
     {"h.#.ln_2", LMQ_ROLE_FFN_NORM, READ},
     {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},

@@ -250,6 +250,16 @@ TABLE = [
     ("GPT-J", "gptj", dict(
         n_embd=64, n_layer=4, n_head=4, n_positions=256, vocab_size=128,
         rotary_dim=12, bos_token_id=1, eos_token_id=2)),
+    ("CodeGen", "codegen", dict(
+        n_embd=64, n_layer=4, n_head=4, n_positions=256, vocab_size=128,
+        rotary_dim=12, bos_token_id=1, eos_token_id=2)),
+    ("CodeGen (6 heads)", "codegen", dict(
+        n_embd=72, n_layer=3, n_head=6, n_positions=256, vocab_size=128,
+        rotary_dim=8, bos_token_id=1, eos_token_id=2)),
+    ("Persimmon", "persimmon", dict(NO_GROUPS, rope_parameters=dict(
+        rope("default"), rope_theta=25000.0, partial_rotary_factor=0.5))),
+    ("Persimmon (no norms of queries)", "persimmon", dict(
+        NO_GROUPS, qk_layernorm=False)),
     ("MPT", "mpt", dict(
         d_model=64, n_layers=4, n_heads=4, max_seq_len=256,
         vocab_size=128)),
@@ -444,6 +454,11 @@ TABLE = [
     ("Granite with windows", "granite_swa", dict(SIZES,
         sliding_window=WINDOW, embedding_multiplier=3.0, logits_scaling=4.0,
         residual_multiplier=0.3, attention_multiplier=0.1)),
+    ("IQuest Coder", "iquestcoder", dict(SIZES, head_dim=24)),
+    ("Sarvam", "sarvam_moe", dict(SIZES, head_dim=24, n_routed_experts=6,
+        num_experts_per_tok=2, moe_intermediate_size=48,
+        first_k_dense_replace=1)),
+    ("Sarvam (latent)", "sarvam_mla", dict(LATENT)),
     ("Granite with windows (two bases)", "granite_swa", dict(SIZES,
         sliding_window=WINDOW, attention_multiplier=0.25,
         layer_types=["sliding_attention", "full_attention"] * 2,

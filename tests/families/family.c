@@ -178,8 +178,10 @@ make_qk_norms(struct family_model *m, struct oracle_layer *w)
         w->q_norm = make_norm(m, q, q, gain);
         w->k_norm = make_norm(m, k, k, 1);
     }
-    /* Families whose layer norms have biases have none here. */
-    w->q_norm.b = w->k_norm.b = NULL;
+    /* Families whose layer norms have biases have some here only where all
+     * heads have one norm. */
+    if ((bits & HAS_QK_NORM) == 0)
+        w->q_norm.b = w->k_norm.b = NULL;
 }
 
 static void

@@ -52,6 +52,7 @@ enum stored_as {
     AS_EXPERTS_GATE_UP, /* the same, the gate's rows before the other ones */
     AS_QKV,            /* rows of queries, keys, values */
     AS_QKV_BY_HEAD,    /* of each key head: its queries, the key, the value */
+    AS_QKV_BY_QUARTER, /* of each: queries, values, keys */
     AS_GATE_UP,        /* rows of the gate, then the other half */
     AS_MASK,           /* (1, 1, positions, positions): what old files carry */
     AS_FREQUENCIES,    /* the rotary ones, likewise */

@@ -404,6 +404,63 @@ const struct family expert_families[] = {
                   .group_best = 2},
     },
     {
+        /* As its makers have it. */
+        .name = "sarvam",
+        .config =
+            "{'architectures': ['SarvamMoEForCausalLM'], "
+            "'model_type': 'sarvam_moe', 'first_k_dense_replace': 1, "
+            "'head_dim': $head_dim, 'moe_intermediate_size': $expert_dim, "
+            "'moe_router_enable_expert_bias': true, 'n_group': 1, "
+            "'norm_topk_prob': true, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'num_nextn_predict_layers': 0, "
+            "'num_shared_experts': 2, 'rms_norm_eps': 1e-06, "
+            "'rope_scaling': null, 'rope_theta': 8000000, "
+            "'routed_scaling_factor': 2.5, 'score_function': 'sigmoid', "
+            "'topk_group': 1, 'use_bias': false, 'use_qk_norm': true, "
+            "'use_qkv_bias': false, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = ling_frame,
+        .layers = {hf_norms, ling_attention, hf_mlp, ling_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_CORRECTION,
+        .shape = {.dim = 72, .hidden = 84, .layers = 4, .heads = 6,
+                  .kv_heads = 2, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 8000000,
+                  .sparse = "0111", .n_experts = 6, .n_used = 2,
+                  .expert_dim = 36, .shared_dim = 72,
+                  .router = ORACLE_SIGMOID, .renormalises = true,
+                  .router_scale = 2.5},
+    },
+    {
+        .name = "sarvam-latent",
+        .config =
+            "{'architectures': ['SarvamMLAForCausalLM'], "
+            "'model_type': 'sarvam_mla', 'attention_bias': false, "
+            "'first_k_dense_replace': 1, 'head_dim': 24, "
+            "'kv_lora_rank': $kv_rank, "
+            "'moe_intermediate_size': $expert_dim, 'norm_topk_prob': true, "
+            "'num_experts': $experts, 'num_experts_per_tok': $used, "
+            "'num_shared_experts': 1, "
+            "'q_head_dim': $head_dim, 'qk_nope_head_dim': $nope_dim, "
+            "'qk_rope_head_dim': $rotary_dim, 'rms_norm_eps': 1e-06, "
+            "'rope_scaling': {'beta_fast': 32, 'beta_slow': 1, 'factor': 4.0, "
+            "'mscale': 1.0, 'mscale_all_dim': 1.0, "
+            "'original_max_position_embeddings': $original, 'type': "
+            "'deepseek_yarn'}, 'rope_theta': 10000, "
+            "'routed_scaling_factor': 2.5, " SIZE_KEYS
+            "'tie_word_embeddings': false, 'v_head_dim': $value_dim}",
+        DEEPSEEK_LISTS,
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
+        .shape = {DEEPSEEK_SHAPE, .dim = 56, .hidden = 92, .layers = 4,
+                  .heads = 4, .kv_heads = 4, .head_dim = 10 + 6,
+                  .value_dim = 12, .rotary_dim = 6, .kv_rank = 18,
+                  YARN_SHAPE,
+                  .score_factor = YARN_MSCALE(1.0) * YARN_MSCALE(1.0),
+                  .n_experts = 8, .n_used = 3, .expert_dim = 36,
+                  .shared_dim = 36, .router = ORACLE_SIGMOID,
+                  .renormalises = true, .router_scale = 2.5},
+    },
+    {
         .name = "cohere2moe",
         .config =
             "{'architectures': ['Cohere2MoeForCausalLM'], "

@@ -50,6 +50,33 @@ static const struct stored gptj_layer[] = {
     {AS_END, NULL, 0},
 };
 
+static const struct stored codegen_layer[] = {
+    {AS_NORM, "transformer.h.#.ln_1", LAYER(attn_norm)},
+    {AS_MASK, "transformer.h.#.attn.causal_mask", 0},
+    {AS_QKV_BY_QUARTER, "transformer.h.#.attn.qkv_proj", 0},
+    {AS_LINEAR, "transformer.h.#.attn.out_proj", LAYER(o)},
+    {AS_LINEAR, "transformer.h.#.mlp.fc_in", LAYER(mlp.up)},
+    {AS_LINEAR, "transformer.h.#.mlp.fc_out", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored persimmon_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.final_layernorm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored persimmon_layer[] = {
+    {AS_QKV_BY_HEAD, "model.layers.#.self_attn.query_key_value", 0},
+    {AS_NORM, "model.layers.#.self_attn.q_layernorm", LAYER(q_norm)},
+    {AS_NORM, "model.layers.#.self_attn.k_layernorm", LAYER(k_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.dense", LAYER(o)},
+    {AS_LINEAR, "model.layers.#.mlp.dense_h_to_4h", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.mlp.dense_4h_to_h", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
 static const struct stored mpt_frame[] = {
     {AS_EMBEDDING, "transformer.wte", MODEL(embedding)},
     {AS_NORM, "transformer.norm_f", MODEL(norm)},
@@ -205,6 +232,50 @@ const struct family older_families[] = {
                   .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,
                   .activation = oracle_gelu_tanh, .is_parallel = true,
                   .rotary_dim = 10, .is_interleaved = true, .theta = 10000},
+    },
+    {
+        /* A quarter is no whole number of heads. */
+        .name = "codegen",
+        .config =
+            "{'activation_function': 'gelu_new', "
+            "'architectures': ['CodeGenForCausalLM'], 'attn_pdrop': 0.0, "
+            "'embd_pdrop': 0.0, 'gradient_checkpointing': false, "
+            "'layer_norm_epsilon': 1e-05, 'model_type': 'codegen', "
+            "'n_ctx': $positions, 'n_embd': $dim, 'n_head': $heads, "
+            "'n_inner': null, 'n_layer': $layers, 'n_positions': $positions, "
+            "'resid_pdrop': 0.0, 'rotary_dim': $rotary_dim, "
+            "'scale_attn_weights': true, " TOKEN_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = gptj_frame,
+        .layers = {codegen_layer},
+        .bits = HAS_ATTN_NORM | HAS_NORM_BIAS | HAS_MLP_BIAS | HAS_HEAD |
+                HAS_HEAD_BIAS,
+        .shape = {.dim = 60, .hidden = 4 * 60, .layers = 3, .heads = 5,
+                  .kv_heads = 5, .head_dim = 12, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .activation = oracle_gelu_tanh, .is_parallel = true,
+                  .rotary_dim = 8, .is_interleaved = true, .theta = 10000},
+    },
+    {
+        .name = "persimmon",
+        .config =
+            "{'architectures': ['PersimmonForCausalLM'], "
+            "'attention_dropout': 0.0, 'hidden_act': 'relu2', "
+            "'hidden_dropout': 0.0, 'intermediate_size': $hidden, "
+            "'layer_norm_eps': 1e-05, "
+            "'max_position_embeddings': $positions, "
+            "'model_type': 'persimmon', 'partial_rotary_factor': 0.5, "
+            "'qk_layernorm': true, 'rope_scaling': null, "
+            "'rope_theta': 25000.0, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = persimmon_frame,
+        .layers = {hf_norms, persimmon_layer},
+        .bits = BIASED_BITS | HAS_HEAD | HAS_QK_NORM,
+        .shape = {.dim = 60, .hidden = 84, .layers = 3, .heads = 5,
+                  .kv_heads = 5, .head_dim = 12, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .activation = oracle_relu2, .rotary_dim = 6,
+                  .theta = 25000},
     },
     {
         .name = "mpt",

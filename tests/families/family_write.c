@@ -201,9 +201,13 @@ write_qkv(const struct writer *w, const struct stored *as, const void *parts)
 {
     const struct oracle_layer *l = parts;
     const struct oracle_linear *qkv[] = {&l->q, &l->k, &l->v};
+    const struct oracle_linear *qvk[] = {&l->q, &l->v, &l->k};
     size_t n_kv = w->model->oracle.shape.kv_heads;
 
-    fuse(w, as, qkv, 3, as->as == AS_QKV_BY_HEAD ? n_kv : 1);
+    if (as->as == AS_QKV_BY_QUARTER)
+        fuse(w, as, qvk, 3, 4);
+    else
+        fuse(w, as, qkv, 3, as->as == AS_QKV_BY_HEAD ? n_kv : 1);
 }
 
 static void
@@ -540,6 +544,7 @@ static void (*const writers[])(const struct writer *w,
     [AS_EXPERTS_GATE_UP] = write_experts_gate_up,
     [AS_QKV] = write_qkv,
     [AS_QKV_BY_HEAD] = write_qkv,
+    [AS_QKV_BY_QUARTER] = write_qkv,
     [AS_Q_GATE] = write_q_gate,
     [AS_WEIGHT] = write_weight,
     [AS_PLAIN_NORM] = write_norm,

@@ -160,5 +160,6 @@ assert_source(const struct lmq_source *s, bool pairs, bool transposed,
     ck_assert_int_eq(s->has_rotary_pairs, pairs);
     ck_assert_int_eq(s->is_transposed, transposed);
     ck_assert_int_eq(s->norms_less_one, less_one);
-    ck_assert_int_eq(s->is_qkv_by_head, by_head);
+    ck_assert_int_eq(s->qkv_order,
+                     by_head ? LMQ_QKV_BY_HEAD : LMQ_QKV_ONE_BY_ONE);
 }

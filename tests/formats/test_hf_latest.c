@@ -366,6 +366,42 @@ START_TEST(some_are_llamas_by_other_names)
     assert_llama_like(&m->h);
     m = read_small("MiMoForCausalLM", "'rms_norm_eps':1e-05");
     ck_assert_str_eq(m->h.architecture, "qwen2");
+    m = read_small("IQuestCoderForCausalLM", "'rms_norm_eps':1e-05,"
+                                             "'head_dim':16,'clip_qkv':null,"
+                                             "'use_sliding_window':false");
+    assert_llama_like(&m->h);
+    assert_unsupported("IQuestCoderForCausalLM", "'clip_qkv':8",
+                       "'clip_qkv' 8");
+    assert_unsupported("IQuestCoderForCausalLM", "'use_sliding_window':true",
+                       "'use_sliding_window' true");
+}
+END_TEST
+
+/* The makers' files and those of the library have other words for some. */
+START_TEST(a_sarvam_is_said_in_two_ways)
+{
+    static const char *const said[] = {
+        "'num_experts':8,'num_shared_experts':2,'use_qkv_bias':false",
+        "'n_routed_experts':8,'n_shared_experts':2,'attention_bias':false",
+    };
+
+    for (int i = 0; i < 2; i++) {
+        struct model *m = read_small("SarvamMoEForCausalLM", said[i]);
+        ck_assert_str_eq(m->h.architecture, "glm4moe");
+        ck_assert_uint_eq(m->h.n_experts, 8);
+        ck_assert_uint_eq(m->h.shared_dim, 2 * 1024);
+        ck_assert_uint_eq(lmq_hparams_rotary_dim(&m->h), 64);
+        ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+        assert_layers(&m->h, LMQ_LAYER_DENSE, "x.......");
+        m = read_small("SarvamMLAForCausalLM", said[i]);
+        ck_assert_str_eq(m->h.architecture, "deepseek2");
+        ck_assert_uint_eq(m->h.n_experts, 8);
+        ck_assert_uint_eq(m->h.shared_dim, 2 * 2048);
+        ck_assert_uint_eq(m->h.q_lora_rank, 0);
+        assert_layers(&m->h, LMQ_LAYER_DENSE, "x.......");
+    }
+    assert_unsupported("SarvamMoEForCausalLM", "'score_function':'softmax'",
+                       "'score_function' 'softmax'");
 }
 END_TEST
 
@@ -386,6 +422,7 @@ main(void)
         a_granite_with_windows_has_bases_by_layers,
         a_ling_2_chooses_among_groups,
         some_are_llamas_by_other_names,
+        a_sarvam_is_said_in_two_ways,
     };
 
     return RUN_SUITE("hf_latest", tests);

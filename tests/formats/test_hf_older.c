@@ -66,6 +66,44 @@ START_TEST(gpt_j_6b)
 }
 END_TEST
 
+START_TEST(a_codegen_is_cut_in_four)
+{
+    struct model *m = read_small("CodeGenForCausalLM", "'rotary_dim':8");
+    struct lmq_error err = {0};
+    struct model model;
+    bool is_known;
+
+    ck_assert_int_eq(m->source.qkv_order, LMQ_QKV_BY_QUARTER);
+    ck_assert(m->source.has_rotary_pairs);
+    assert_near(m->h.rope_theta, 10000);
+    ck_assert_int_eq(
+        parse_config("{'architectures':['CodeGenForCausalLM'],'n_embd':66,"
+                     "'n_layer':2,'n_head':3,'rotary_dim':8,"
+                     "'vocab_size':100}",
+                     &model, &is_known, &err),
+        LMQ_ERR_FORMAT);
+    ck_assert(strstr(err.message, "66 is no multiple of 4") != NULL);
+}
+END_TEST
+
+START_TEST(persimmon_8b)
+{
+    struct model *m = read_small("PersimmonForCausalLM",
+                                 "'hidden_act':'relu2','rope_theta':25000.0");
+
+    ck_assert_int_eq(m->source.qkv_order, LMQ_QKV_BY_HEAD);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_HEAD);
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_LAYER);
+    ck_assert_uint_eq(m->h.rotary_dim, 8); /* half of a head */
+    assert_near(m->h.rope_theta, 25000);
+    m = read_small("PersimmonForCausalLM",
+                   "'qk_layernorm':false,'rope_theta':25000.0");
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_NONE);
+    m = read_small("PersimmonForCausalLM", "'hidden_act':'relu2'");
+    ck_assert_ptr_ne(m->source.unsaid_theta, NULL); /* versions differ */
+}
+END_TEST
+
 #define NEO(more)                                                             \
     "{'activation_function':'gelu_new','architectures':["                     \
     "'GPTNeoForCausalLM'],'attention_dropout':0,'bos_token_id':50256,"        \
@@ -324,6 +362,8 @@ main(void)
         gpt_neo,
         starcoder2_3b,
         gpt_j_6b,
+        a_codegen_is_cut_in_four,
+        persimmon_8b,
         mpt_30b,
         mpt_without_alibi_is_refused,
         bloom_560m,
