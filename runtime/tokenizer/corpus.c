@@ -507,6 +507,22 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
 
 /* ---- Raw ids ---- */
 
+/* Ids of 4 bytes read as ids of 2: each second one is 0, the others are not
+ * all. Of less than so many bytes nothing is concluded. */
+#define WIDE_LEAST 64
+
+static bool
+are_wide(const unsigned char *bytes, size_t n)
+{
+    bool is_wide = n % 4 == 0 && n >= WIDE_LEAST, has_ids = false;
+
+    for (size_t i = 0; i < n && is_wide; i += 4) {
+        has_ids |= lmq_load_u16le(bytes + i) != 0;
+        is_wide = lmq_load_u16le(bytes + i + 2) == 0;
+    }
+    return is_wide && has_ids;
+}
+
 enum lmq_status
 lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
                     const struct lmq_protocol *protocol,
@@ -529,6 +545,12 @@ lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
         status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
                           "is %zu bytes, expected ids of %zu bytes each",
                           n_bytes, width);
+    else if (width == 2 && are_wide(bytes, n_bytes))
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                          "has ids of 4 bytes, expected 2 each for a "
+                          "vocabulary of %zu: each second number of 2 bytes "
+                          "is 0",
+                          vocabulary);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         uint32_t id = width == 2 ? lmq_load_u16le(bytes + 2 * i)
                                  : lmq_load_u32le(bytes + 4 * i);
