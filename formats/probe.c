@@ -170,6 +170,13 @@ lmq_probe_fail(const struct lmq_probe *probe, struct lmq_error *err)
     }
     if (probe->size == 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
+    if (probe->n_head >= 4 && memcmp(probe->head, "GGUF", 4) == 0) {
+        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                 "is a GGUF file that holds no tensors: a tokenizer, no "
+                 "model");
+        lmq_hint(err, ".tokenizer takes it");
+        return LMQ_ERR_UNSUPPORTED;
+    }
     if (lmq_fail_other_kind(probe->head, probe->n_head, err))
         return LMQ_ERR_UNSUPPORTED;
     lmq_fail(err, LMQ_ERR_FORMAT, 0, "is not a checkpoint in any known format");

@@ -29,6 +29,7 @@
 #include "base/size.h"
 #include "base/text/ends.h"
 #include "base/text/json_cost.h"
+#include "formats/checkpoint/other_kinds.h"
 #include "formats/formats.h"
 #include "formats/hf/hf_card.h"
 #include "formats/hf/hf_config.h"
@@ -334,31 +335,29 @@ static enum lmq_status
 read_header(struct lmq_input *input, char **text, size_t *n,
             struct lmq_error *err)
 {
-    unsigned char length[LENGTH_BYTES];
-    enum lmq_status status =
-        lmq_input_read(input, 0, length, sizeof(length), err);
+    unsigned char head[32];
+    size_t n_head = (size_t)lmq_u64_min(lmq_input_size(input), sizeof(head));
+    enum lmq_status status = lmq_input_read(
+        input, 0, head, lmq_size_max(n_head, LENGTH_BYTES), err);
 
     *text = NULL;
     if (status != LMQ_OK)
         return status;
-    uint64_t size = lmq_load_u64le(length);
-    /* A clone without git-lfs has a small text in place of each large file,
-     * which begins "version https://git-lfs...". It is the most frequent wrong
-     * file of all; as a length it would be 2^61. */
-    if (memcmp(length, "version ", sizeof(length)) == 0) {
-        lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                 "is a Git LFS pointer, not the file itself");
-        lmq_hint(err, "'git lfs pull' fetches the real file");
-        return LMQ_ERR_UNSUPPORTED;
-    }
-    /* Before memory is asked for. */
+    uint64_t size = lmq_load_u64le(head);
+    /* Before memory is asked for. The beginning of a text, as of what a
+     * download left in place of the file, is a length of 2^61. */
     uint64_t most = lmq_u64_min(HEADER_MAX,
                                 lmq_input_size(input) - LENGTH_BYTES);
-    if (size > most)
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "the header is said to be %" PRIu64 " bytes, at most "
-                        "%" PRIu64 " are possible",
-                        size, most);
+    if (size > most && lmq_fail_other_kind(head, n_head, err))
+        return LMQ_ERR_UNSUPPORTED;
+    if (size > most) {
+        lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                 "the header is said to be %" PRIu64 " bytes, at most "
+                 "%" PRIu64 " are possible",
+                 size, most);
+        lmq_hint(err, "if this was fetched, fetch it again");
+        return LMQ_ERR_FORMAT;
+    }
     *n = (size_t)size;
     *text = malloc(*n + 1);
     if (*text == NULL)
@@ -456,10 +455,8 @@ open_single(struct lmq_checkpoint *checkpoint, const char *folder,
 
 /* ---- The format ---- */
 
-/* By content: a JSON object behind a length that is no absurdity. By name only
- * where the content says nothing: what begins with '<' is a web page that was
- * saved in place of the file, what begins with 'v' the pointer of Git LFS,
- * which deserves its own message. */
+/* By content: a JSON object behind a length that is no absurdity. Else by name,
+ * and what it is in truth is said where the header is read. */
 static bool
 probe_safetensors(const struct lmq_probe *probe)
 {
@@ -477,8 +474,7 @@ probe_safetensors(const struct lmq_probe *probe)
     }
     return (probe->n_head > LENGTH_BYTES && probe->head[LENGTH_BYTES] == '{' &&
             lmq_load_u64le(probe->head) <= (uint64_t)1 << 48) ||
-           (lmq_ends_with(probe->path, ".safetensors") && probe->n_head > 0 &&
-            probe->head[0] != '<' && probe->head[0] != 'v');
+           (lmq_ends_with(probe->path, ".safetensors") && probe->n_head > 0);
 }
 
 static enum lmq_status

@@ -559,13 +559,29 @@ START_TEST(what_is_often_given_by_mistake_is_recognised)
     assert_refused(in_folder("empty"), LMQ_ERR_UNSUPPORTED,
                    "shards of torch.distributed.checkpoint");
     assert_refused(in_folder("nothing"), LMQ_ERR_IO, "No such file");
-    /* A clone without git-lfs: the pointer stands in a folder. */
+    /* In a folder the name alone makes a file one of safetensors: a clone
+     * without git-lfs, or what a download has left. */
+    static const struct {
+        const char *start, *what;
+        enum lmq_status status;
+    } named[] = {
+        {"version https://git-lfs.github.com/spec/v1\n", "Git LFS",
+         LMQ_ERR_UNSUPPORTED},
+        {"<!DOCTYPE html><html></html>", "web page", LMQ_ERR_UNSUPPORTED},
+        {"{\"error\": \"not found\"}", "is JSON", LMQ_ERR_UNSUPPORTED},
+        {"GGUF\3\1\1\1\1", "GGUF file under another name",
+         LMQ_ERR_UNSUPPORTED},
+        {"Entry not found", "the header is said to be", LMQ_ERR_FORMAT},
+    };
     mkdir(in_folder("clone"), 0777);
-    write_file(in_folder("clone/model.safetensors"), cases[0].start,
-               strlen(cases[0].start));
-    assert_refused(in_folder("clone"), LMQ_ERR_UNSUPPORTED, "Git LFS");
+    for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+        write_file(in_folder("clone/model.safetensors"), named[i].start,
+                   strlen(named[i].start));
+        assert_refused(in_folder("clone"), named[i].status, named[i].what);
+    }
     /* There a name alone makes a file of PyTorch's. */
     static const char *const others[][2] = {
+        {"GGUF\3", "GGUF file under another name"},
         {"\x80\x04\x95", "Python pickle"},
         {"<!doctype html>", "web page"},
         {"garbage", "is no zip archive"},
