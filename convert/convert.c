@@ -186,6 +186,32 @@ note_quantized(struct lmq_plan *plan)
                       n, n_matrices);
 }
 
+/* Behind the work, too. Downloads make room first, and what has not come is
+ * zeros then; nothing else of the file may show it. */
+static void
+note_zeros(struct lmq_plan *plan)
+{
+    const char *first = NULL;
+    size_t n = 0, n_matrices = 0;
+
+    for (size_t i = 0; i < plan->checkpoint->n_tensors; i++) {
+        const struct lmq_record *record = &plan->records[i];
+        const struct lmq_tensor *tensor = plan->sources[i];
+        if (tensor->n_dims < 2 || tensor->n_elements == 0 ||
+            !lmq_dtype_is_float(tensor->dtype) ||
+            record->encoding == LMQ_ENCODING_ALIAS)
+            continue;
+        n_matrices++;
+        if (record->max_abs == 0 && n++ == 0)
+            first = tensor->stored_name;
+    }
+    if (n > 0)
+        lmq_notes_add(&plan->notes,
+                      "%zu of %zu matrices %s nothing but zeros, '%s' first: "
+                      "is the file whole?",
+                      n, n_matrices, n == 1 ? "has" : "have", first);
+}
+
 static json_t *
 make_report(const struct lmq_writing *writing, bool has_results)
 {
@@ -230,6 +256,8 @@ make_report(const struct lmq_writing *writing, bool has_results)
     lmq_put(&report, "tensors", tensors);
     if (writing->part == 0) /* of the others' it is not known yet */
         note_quantized(plan);
+    if (has_results)
+        note_zeros(plan);
     lmq_put(&report, "notes", lmq_describe_notes(checkpoint, &plan->notes));
     return report;
 }

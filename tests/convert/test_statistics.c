@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
@@ -68,10 +69,58 @@ START_TEST(errors_are_those_of_what_is_read_back)
 }
 END_TEST
 
+/* The last remark begins so; without one nothing is said of zeros. */
+static void
+assert_said(const struct build_model *model, const char *note)
+{
+    const struct lmq_convert_options options = {.group_size = GROUP,
+                                                .replaces = 1};
+
+    save_safetensors(model, in_folder("z.safetensors"));
+    struct lmq_report *report =
+        convert(in_folder("z.safetensors"), in_folder("z.lmq"), &options);
+    const struct lmq_report *notes = lmq_report_at(report, "notes");
+    size_t n = lmq_report_length(notes);
+    const char *last =
+        n == 0 ? "" : lmq_report_string(lmq_report_item(notes, n - 1), "");
+    if (note != NULL)
+        ck_assert_msg(strncmp(last, note, strlen(note)) == 0, "%s", last);
+    else
+        ck_assert_ptr_null(strstr(last, "zeros"));
+    lmq_report_free(report);
+}
+
+/* Vectors of zeros are usual, as biases are; of matrices half a download may
+ * be the cause. */
+START_TEST(matrices_of_zeros_are_told_of)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+    struct build_model model = {0};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        build_add(&model, names[i], (uint64_t[]){ROWS, COLUMNS}, 2);
+    build_add(&model, "bias", (uint64_t[]){COLUMNS}, 1);
+    /* Zeros so far. */
+    model.tensors[0].x[ROWS * COLUMNS - 1] = 1e-20f;
+    model.tensors[2].x[0] = -1;
+    assert_said(&model, "2 of 4 matrices have nothing but zeros, 'b' first");
+    model.tensors[1].x[1] = 1;
+    assert_said(&model, "1 of 4 matrices has nothing but zeros, 'd' first");
+    model.tensors[3].x[1] = 1;
+    assert_said(&model, NULL);
+    for (size_t i = 0; i < model.n_tensors; i++)
+        free(model.tensors[i].x);
+    free(model.tensors);
+}
+END_TEST
+
 int
 main(void)
 {
-    const TTest *const tests[] = {errors_are_those_of_what_is_read_back};
+    const TTest *const tests[] = {
+        errors_are_those_of_what_is_read_back,
+        matrices_of_zeros_are_told_of,
+    };
 
     return RUN_SUITE("statistics", tests);
 }
