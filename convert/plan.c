@@ -28,18 +28,20 @@ is_matrix(const struct lmq_tensor *tensor)
     return tensor->n_dims == 2 && lmq_dtype_is_float(tensor->dtype);
 }
 
-/* Layers count from the end too. */
-static int32_t
-count_layers(const struct lmq_checkpoint *checkpoint)
+/* Layers and experts count from the end too. */
+static void
+count(struct lmq_plan *plan)
 {
-    int32_t n = 0;
+    const struct lmq_checkpoint *checkpoint = plan->checkpoint;
 
-    if (checkpoint->has_model)
-        return (int32_t)checkpoint->hparams.n_layers;
-    for (size_t i = 0; i < checkpoint->n_tensors; i++)
-        if (checkpoint->tensors[i].place.layer >= n)
-            n = checkpoint->tensors[i].place.layer + 1;
-    return n;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_place *place = &checkpoint->tensors[i].place;
+        if (place->layer >= plan->n_layers)
+            plan->n_layers = place->layer + 1;
+        if (lmq_role_is_of_experts(place->role) &&
+            place->item >= plan->n_experts)
+            plan->n_experts = place->item + 1;
+    }
 }
 
 static void
@@ -48,7 +50,7 @@ choose(struct lmq_plan *plan, const struct lmq_tensor *tensor,
 {
     lmq_recipe_choose(&plan->settings.recipe, tensor,
                       lmq_role_is_small(tensor->place.role), plan->n_layers,
-                      wish);
+                      plan->n_experts, wish);
 }
 
 /* What keeps every bit: the type itself, or the next larger one that a matrix
@@ -204,7 +206,7 @@ add_records(struct lmq_plan *plan, struct lmq_error *err)
     size_t n = checkpoint->n_tensors + 1; /* perhaps a head */
     enum lmq_status status = LMQ_OK;
 
-    plan->n_layers = count_layers(checkpoint);
+    count(plan);
     plan->records = calloc(n, sizeof(*plan->records));
     plan->sources = calloc(n, sizeof(*plan->sources));
     plan->takes = calloc(n, sizeof(*plan->takes));

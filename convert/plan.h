@@ -97,7 +97,7 @@ struct lmq_plan {
     bool *takes; /* of each record: integers and scales are the source's own;
                     false from when it turns out that they cannot be */
     size_t n_records;
-    int32_t n_layers;
+    int32_t n_layers, n_experts;
     struct lmq_plan_part *parts; /* of the records but aliases, in order */
     size_t n_parts, parts_capacity;
     struct lmq_plan_member *members;

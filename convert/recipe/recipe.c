@@ -103,12 +103,13 @@ pattern_matches(const struct lmq_pattern *pattern, const struct called *called)
 /* All of its patterns are tried: each is to be of use. */
 static bool
 rule_matches(struct lmq_rule *rule, const struct lmq_tensor *tensor,
-             const struct called *called, int32_t n_layers)
+             const struct called *called, int32_t n_layers,
+             int32_t n_experts)
 {
     bool matches = false;
 
     if (!is_in_ranges(&rule->layers, tensor->place.layer, n_layers) ||
-        !is_in_ranges(&rule->experts, tensor->place.item, 0))
+        !is_in_ranges(&rule->experts, tensor->place.item, n_experts))
         return false;
     if (rule->layers.n > 0 && tensor->place.layer < 0)
         return false;
@@ -174,7 +175,8 @@ widen(enum lmq_stored stored)
 
 void
 lmq_recipe_choose(struct lmq_recipe *recipe, const struct lmq_tensor *tensor,
-                  bool is_small, int32_t n_layers, struct lmq_wish *wish)
+                  bool is_small, int32_t n_layers, int32_t n_experts,
+                  struct lmq_wish *wish)
 {
     struct called called;
 
@@ -190,7 +192,7 @@ lmq_recipe_choose(struct lmq_recipe *recipe, const struct lmq_tensor *tensor,
                            is_float(&rule->wish);
         if (is_small && !is_of_float)
             continue;
-        if (rule_matches(rule, tensor, &called, n_layers))
+        if (rule_matches(rule, tensor, &called, n_layers, n_experts))
             overlay(wish, &rule->wish);
     }
 }

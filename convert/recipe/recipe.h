@@ -127,11 +127,13 @@ enum lmq_status lmq_recipe_parse(struct lmq_recipe *recipe,
 
 /* ---- recipe.c ---- */
 
-/* What the recipe wants of a matrix of a model with so many layers. Of what is
- * never quantized (`is_small`) rules say which float it is, and no more. */
+/* What the recipe wants of a matrix of a model with so many layers, and so many
+ * experts in one. Of what is never quantized (`is_small`) rules say which float
+ * it is, and no more. */
 void lmq_recipe_choose(struct lmq_recipe *recipe,
                        const struct lmq_tensor *tensor, bool is_small,
-                       int32_t n_layers, struct lmq_wish *wish);
+                       int32_t n_layers, int32_t n_experts,
+                       struct lmq_wish *wish);
 
 /* Each pattern has matched a matrix, unless its rule is optional. Call when
  * all have been asked for. */

@@ -52,6 +52,21 @@ for path in "$recipes"/*.yaml; do
 done
 [ $n_recipes -ge 5 ] || fail "only $n_recipes recipes in $recipes"
 
+# ---- Experts from either end, with a description and without one ----
+
+cat > ends.yaml << 'end'
+version: 1
+rules:
+- {match: ffn_up, layers: last 1, experts: "first 1, last 2", encoding: bf16}
+end
+for model in mixture mixture/model.safetensors; do
+    expect 0 "$lmquant" convert -qf --recipe ends.yaml "$model" x.lmq
+    expect 0 "$lmquant" inspect --tensors x.lmq
+    ups=$(sed -n 's/^ *\(blk[^ ]*\) .* bf16 .*/\1/p' stdout | tr '\n' ' ')
+    [ "$ups" = "blk.2.ffn_up.0.weight blk.2.ffn_up.4.weight \
+blk.2.ffn_up.5.weight " ] || fail "first 1, last 2 of 6 experts: $ups"
+done
+
 # ---- Options are a recipe ----
 
 # same OPTION...: what the options make, what the recipe makes that they print,

@@ -55,7 +55,7 @@ choose(struct lmq_recipe *recipe, const char *name)
     strncpy(stored, name, LMQ_MAX_TENSOR_NAME);
     stored[LMQ_MAX_TENSOR_NAME] = '\0';
     for (int i = 0; i < 2; i++)
-        lmq_recipe_choose(recipe, &tensor, i == 1, 4, &wish);
+        lmq_recipe_choose(recipe, &tensor, i == 1, 4, 2, &wish);
 }
 
 int
