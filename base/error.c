@@ -203,3 +203,10 @@ lmq_error_around(struct lmq_error *err, const char *path)
     snprintf(whole, sizeof(whole), "%s: %s", err->path, part);
     shorten(err->path, sizeof(err->path), whole);
 }
+
+void
+lmq_error_text(const struct lmq_error *err, char text[LMQ_ERROR_TEXT])
+{
+    snprintf(text, LMQ_ERROR_TEXT, "%s%s%s", err->path,
+             err->path[0] == '\0' ? "" : ": ", err->message);
+}

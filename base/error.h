@@ -45,6 +45,10 @@ void lmq_error_in(struct lmq_error *err, const char *path);
  * folder or of a container: that is said, too. */
 void lmq_error_around(struct lmq_error *err, const char *path);
 
+/* The file concerned, if there is one, and the message. */
+#define LMQ_ERROR_TEXT 772
+void lmq_error_text(const struct lmq_error *err, char text[LMQ_ERROR_TEXT]);
+
 /* Copies text so that a terminal shows it harmlessly: control characters, such
  * as turn text around, and bytes that are no UTF-8 become \xNN. Always
  * terminates dst. */

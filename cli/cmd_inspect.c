@@ -418,7 +418,8 @@ run(const struct arguments *arguments)
         if (status == LMQ_ERR_NOMEM || status == LMQ_ERR_IO)
             code = report_error(&err);
         else if (status != LMQ_OK)
-            print_note(arguments, "the tokenizer is not understood: %s",
+            print_note(arguments, "the tokenizer is not understood: %s%s%s",
+                       err.path, err.path[0] == '\0' ? "" : ": ",
                        err.message);
         if (code == EXIT_DONE && !has_option(arguments, "quiet"))
             print_summary(report, tokenizer,

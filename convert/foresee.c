@@ -40,6 +40,7 @@ check_kind(const struct lmq_checkpoint *checkpoint, bool is_forced,
            struct lmq_error *err)
 {
     struct lmq_error why = {0};
+    char text[LMQ_ERROR_TEXT];
     enum lmq_status status = lmq_tokenizer_open_for(
         checkpoint->blobs, checkpoint->n_blobs,
         checkpoint->has_model ? checkpoint->hparams.vocab_size : 0, tokenizer,
@@ -58,10 +59,11 @@ check_kind(const struct lmq_checkpoint *checkpoint, bool is_forced,
         lmq_error_in(err, checkpoint->tokenizer_path);
         return status;
     }
+    lmq_error_text(&why, text);
     lmq_notes_add(notes,
                   "the tokenizer cannot be read (%.300s): text will "
                   "need another one, by .tokenizer",
-                  why.message);
+                  text);
     return LMQ_OK;
 }
 

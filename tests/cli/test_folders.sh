@@ -181,7 +181,7 @@ expect 0 "$lmquant" convert -f many many.lmq
 grep -q "cannot be read" stderr && fail "64 ends are too many: $(cat stderr)"
 echo "{\"eos_token_id\": [$ids]}" > many/generation_config.json
 expect 0 "$lmquant" convert -f many many.lmq
-noted "(.eos_token_id. has more than 64 tokens)"
+noted "(generation_config.json: .eos_token_id. has more than 64 tokens)"
 mkdir bare
 cp model/config.json model/model.safetensors bare
 expect 0 "$lmquant" convert bare bare.lmq
@@ -220,6 +220,16 @@ says "lmquant: more/tokenizer.json: the model 'Other' is not supported"
 : > more/tokenizer.json # as a download that failed leaves it
 expect 3 "$lmquant" run more "Once"
 says "lmquant: more: tokenizer.json is no tokenizer that is known here"
+
+copy_model cut
+echo '{"bos_token": ' > cut/tokenizer_config.json
+expect 0 "$lmquant" convert cut cut.lmq
+noted "cannot be read (tokenizer_config.json: JSON, line 2"
+expect 0 "$lmquant" inspect cut
+noted "not understood: cut: tokenizer_config.json: JSON, line 2"
+expect 0 "$lmquant" diff model cut
+grep -q "the first, tokenizer_config.json: JSON, line 2" stdout ||
+    fail "diff names no file: $(cat stdout)"
 
 # ---- A folder with one file that is a model ----
 

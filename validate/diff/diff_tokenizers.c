@@ -210,6 +210,7 @@ open_and_compare(const struct lmq_checkpoint *a,
                  struct lmq_error *err)
 {
     struct lmq_error errors[2] = {{0}, {0}};
+    char texts[2][LMQ_ERROR_TEXT];
     struct lmq_tokenizer *first = NULL, *second = NULL;
     enum lmq_status x =
         lmq_tokenizer_open(a->blobs, a->n_blobs, &first, &errors[0]);
@@ -225,9 +226,10 @@ open_and_compare(const struct lmq_checkpoint *a,
         status = is_first ? x : y;
         lmq_fail_as(err, &errors[is_first ? 0 : 1]);
     } else {
-        add_difference(differences, "unreadable",
-                       lmq_json_text(errors[0].message),
-                       lmq_json_text(errors[1].message));
+        lmq_error_text(&errors[0], texts[0]);
+        lmq_error_text(&errors[1], texts[1]);
+        add_difference(differences, "unreadable", lmq_json_text(texts[0]),
+                       lmq_json_text(texts[1]));
     }
     lmq_tokenizer_close(first);
     lmq_tokenizer_close(second);
