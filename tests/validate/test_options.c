@@ -258,12 +258,23 @@ START_TEST(what_no_validation_has_is_refused)
     const struct lmq_session_options session = {.threads = -1};
     const struct {
         struct lmq_validate_options options;
-        const char *message;
+        const char *message, *option;
     } cases[] = {
-        {{.session = &session}, ".threads is -1, expected 1 or more, or 0"},
-        {{.part = 1}, ".part is 1, but .n_parts does not say of how many"},
-        {{.part = 3, .n_parts = 2}, "there is no part 3 of 2: expected 1 to 2"},
-        {{.n_parts = 2}, "there is no part 0 of 2: expected 1 to 2"},
+        {{.session = &session}, ".threads is -1, expected 1 or more, or 0",
+         "threads"},
+        {{.part = 1}, ".part is 1, but .n_parts does not say of how many",
+         "part"},
+        {{.part = 3, .n_parts = 2}, "there is no part 3 of 2: expected 1 to 2",
+         ""},
+        {{.n_parts = 2}, "there is no part 0 of 2: expected 1 to 2", ""},
+        {{.part = 1, .n_parts = 2, .has_floor = 1},
+         ".has_floor does not go with .part: it looks at the first windows "
+         "only",
+         "has_floor"},
+        {{.part = 1, .n_parts = 2, .baseline = "b.json"},
+         ".baseline does not go with .part: it belongs to what merges the "
+         "parts",
+         "baseline"},
     };
     const struct lmq_planning_options plan = {.part = 1};
     const char *text = source_path("data/fable/held-out-b.txt");
@@ -278,6 +289,7 @@ START_TEST(what_no_validation_has_is_refused)
         options.max_tokens = 32;
         ck_assert_int_eq(lmq_validate_check(&options, &err), LMQ_ERR_ARG);
         ck_assert_str_eq(err.message, cases[i].message);
+        ck_assert_str_eq(err.option, cases[i].option);
         ck_assert_int_eq(lmq_validate(checkpoint, checkpoint, &options, NULL,
                                       NULL, NULL, &err),
                          LMQ_ERR_ARG);

@@ -23,17 +23,17 @@ lmq_part_check_options(const struct lmq_validate_options *o,
         return LMQ_ERR_ARG;
     if (o->has_attribution || o->has_floor) {
         lmq_fail(err, LMQ_ERR_ARG, 0,
-                 "%s does not go with .part: it looks at the first windows "
+                 ".%s does not go with .part: it looks at the first windows "
                  "only",
-                 o->has_attribution ? ".has_attribution" : ".has_floor");
+                 o->has_attribution ? "has_attribution" : "has_floor");
         lmq_hint(err, "ask for it in a run of its own, with .max_tokens");
         return LMQ_ERR_ARG;
     }
     if (o->n_gates > 0 || o->baseline != NULL)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "%s does not go with .part: it belongs to what merges "
+                        ".%s does not go with .part: it belongs to what merges "
                         "the parts",
-                        o->n_gates > 0 ? "a gate" : ".baseline");
+                        o->n_gates > 0 ? "gates" : "baseline");
     return LMQ_OK;
 }
 
