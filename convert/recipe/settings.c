@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/sha256.h"
+#include "base/threads/threads.h"
 #include "convert/plan.h"
 
 /* NaN is not. */
@@ -141,6 +142,8 @@ lmq_convert_settings_parse(const struct lmq_convert_options *options,
     char list[64], *recipe_text = settings->recipe.text;
     enum lmq_status status = check_calibration(options, err);
 
+    if (status == LMQ_OK)
+        status = lmq_threads_check(options->threads, err);
     if (status == LMQ_OK)
         status = parse_words(options, &words, err);
     if (status != LMQ_OK)

@@ -56,7 +56,7 @@ START_TEST(options_are_understood_or_refused)
     static const struct lmq_convert_options wrong[] = {
         {.group_size = 16}, {.group_size = 48},      {.group_size = 512},
         {.scales = "f64"},  {.method = "best"},      {.tie = ""},
-        {.layout = "ROWS"}, {.on_nonfinite = "one"},
+        {.layout = "ROWS"}, {.on_nonfinite = "one"}, {.threads = -1},
     };
 
     ck_assert_int_eq(lmq_convert_settings_parse(
