@@ -18,9 +18,9 @@
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
     "bailingmoe2", "baichuan", "bloom", "chatglm", "cohere2", "command-r",
-    "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "lfm2", "lfm2moe",
-    "mpt", "nemotron", "olmo", "olmo2", "olmoe", "phi2", "phi3", "qwen2",
-    "qwen2moe", "stablelm", "starcoder2", NULL,
+    "dbrx", "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "lfm2",
+    "lfm2moe", "mpt", "nemotron", "olmo", "olmo2", "olmoe", "phi2", "phi3",
+    "qwen2", "qwen2moe", "stablelm", "starcoder2", NULL,
 };
 
 /* Those in which it finds factors of frequencies that always count, and those

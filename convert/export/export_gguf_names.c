@@ -97,6 +97,8 @@ lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
     case LMQ_ROLE_FFN_NORM:
         if (strcmp(family->gguf.name, "falcon") == 0)
             other.role = LMQ_ROLE_ATTN_NORM;
+        if (strcmp(family->gguf.name, "dbrx") == 0)
+            odd = "attn_output_norm";
         if (family->gguf.has_post_norm_name)
             other.role = LMQ_ROLE_ATTN_POST_NORM;
         if (family->gguf.keys & LMQ_GGUF_HALVES)

@@ -140,6 +140,8 @@ struct lmq_source {
                                not the one behind attention */
     enum lmq_qkv_order qkv_order; /* fused */
     bool has_turned_experts; /* fused ones: matrices have inputs as rows */
+    bool has_experts_below;  /* fused ones in two dimensions, one below the
+                                other: down has inputs as rows */
     bool is_gate_up_by_row;  /* fused: a row of the gate, one of the other, and
                                 so on; else all of the gate first */
     bool has_tiled_values;  /* value heads of the delta rule:

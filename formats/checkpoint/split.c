@@ -310,17 +310,34 @@ take_matrix(const struct lmq_checkpoint *checkpoint,
     return LMQ_OK;
 }
 
+/* Whether the matrices of all experts stand one below the other, all as wide as
+ * the model: the last of each has inputs as rows then. */
+static bool
+are_below(const struct lmq_checkpoint *checkpoint,
+          const struct lmq_tensor *whole)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+
+    return checkpoint->source.has_experts_below && whole->n_dims == 2 &&
+           whole->dims[0] == (uint64_t)h->n_experts * h->expert_dim;
+}
+
 /* (experts, rows, columns): of each expert a matrix, or `n_roles` of them; or
  * their biases. */
 static enum lmq_status
-split_experts(struct lmq_checkpoint *checkpoint,
-              const struct lmq_tensor *whole, const enum lmq_role *roles,
-              size_t n_roles, struct lmq_error *err)
+split_experts(struct lmq_checkpoint *checkpoint, struct lmq_tensor *whole,
+              const enum lmq_role *roles, size_t n_roles,
+              struct lmq_error *err)
 {
+    const bool is_below = are_below(checkpoint, whole);
+    const uint64_t dims[3] = {checkpoint->hparams.n_experts,
+                              checkpoint->hparams.expert_dim, whole->dims[1]};
     uint32_t n_dims = whole->place.part == LMQ_PART_BIAS ? 2 : 3;
     uint32_t n = checkpoint->hparams.n_experts;
     enum lmq_status status = LMQ_OK;
 
+    if (is_below)
+        lmq_tensor_set_dims(whole, dims, 3);
     if (whole->n_dims != n_dims)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "tensor '%s' of all experts has %" PRIu32
@@ -335,7 +352,9 @@ split_experts(struct lmq_checkpoint *checkpoint,
     const bool may_turn = n_dims == 3 && (whole->packing == NULL ||
                                           !whole->packing->is_upright);
     bool is_turned;
-    if (!tells_turn(checkpoint, whole, &is_turned))
+    if (is_below)
+        is_turned = may_turn && roles[0] == LMQ_ROLE_FFN_DOWN;
+    else if (!tells_turn(checkpoint, whole, &is_turned))
         is_turned = may_turn && checkpoint->source.has_turned_experts;
     for (size_t i = 0; i < n * n_roles && status == LMQ_OK; i++) {
         struct lmq_tensor *part;
@@ -412,7 +431,7 @@ static enum lmq_status
 split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
              struct lmq_error *err)
 {
-    const struct lmq_tensor whole = checkpoint->tensors[index];
+    struct lmq_tensor whole = checkpoint->tensors[index];
     const struct lmq_hparams *h = &checkpoint->hparams;
     /* Of one expert, in this order. */
     static const enum lmq_role matrices[] = {

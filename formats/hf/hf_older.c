@@ -1,6 +1,6 @@
 /*
  * hf_older.c - what the families of 2021 to 2023 do in config.json beside
- * their rows: GPT-J, GPT-Neo, BLOOM, OPT, MPT, Baichuan, OLMoE.
+ * their rows: GPT-J, CodeGen, GPT-Neo, BLOOM, OPT, MPT, DBRX, Baichuan, OLMoE.
  */
 #include "config.h"
 
@@ -146,6 +146,60 @@ lmq_hf_begin_mpt(struct lmq_hf_config *config)
     expect_switch(config, attention, "qk_ln", false);
     if (lmq_hf_has(config->json, "logit_scale"))
         lmq_hparams_refuse(h, "'logit_scale' in a model of this kind");
+}
+
+/* What the chosen weights are divided by: their sum, or nothing. */
+static bool
+read_normalising(struct lmq_hf_config *config, const json_t *feed)
+{
+    static const char key[] = "moe_normalize_expert_weights";
+    double power = lmq_hf_real(config, feed, key, 1);
+
+    if (lmq_hf_is_null(feed, key))
+        return false;
+    if (power < 1 || power > 1)
+        lmq_hparams_refuse(config->hparams, "'%s' %g", key, power);
+    return true;
+}
+
+void
+lmq_hf_begin_dbrx(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    const json_t *attention =
+        lmq_hf_object(config, config->json, "attn_config");
+    const json_t *feed = lmq_hf_object(config, config->json, "ffn_config");
+    const json_t *activation = lmq_hf_object(config, feed, "ffn_act_fn");
+    const char *name = lmq_hf_text(config, activation, "name", "silu");
+
+    h->n_kv_heads = lmq_hf_count(config, attention, "kv_n_heads", 1);
+    h->qkv_clip = lmq_hf_real(config, attention, "clip_qkv", 0);
+    h->hidden_dim = h->expert_dim =
+        lmq_hf_count(config, feed, "ffn_hidden_size", 3584);
+    h->n_experts = lmq_hf_count(config, feed, "moe_num_experts", 4);
+    h->n_experts_used = lmq_hf_count(config, feed, "moe_top_k", 1);
+    h->router_renormalises = read_normalising(config, feed);
+    if (strcmp(name, "silu") != 0)
+        lmq_hparams_refuse(h, "'ffn_act_fn' '%.60s'", name);
+}
+
+/* The makers' files have the base beside the heads. Newer versions of the
+ * library take another one, which older ones do not look at. */
+void
+lmq_hf_finish_dbrx(struct lmq_hf_config *config)
+{
+    static const char key[] = "rope_theta";
+    struct lmq_hparams *h = config->hparams;
+    const json_t *attention =
+        lmq_hf_object(config, config->json, "attn_config");
+    double base = lmq_hf_real(config, attention, key, h->rope_theta);
+    bool is_other = base < h->rope_theta || base > h->rope_theta;
+
+    if (is_other && (lmq_hf_has(config->json, "rope_parameters") ||
+                     lmq_hf_has(config->json, key)))
+        lmq_hparams_refuse(h, "a '%s' of %g beside one of %g", key,
+                           h->rope_theta, base);
+    h->rope_theta = base;
 }
 
 void

@@ -31,6 +31,8 @@ void lmq_hf_begin_codegen(struct lmq_hf_config *config);
 void lmq_hf_begin_gptneo(struct lmq_hf_config *config);
 void lmq_hf_windows_gptneo(struct lmq_hf_config *config);
 void lmq_hf_begin_mpt(struct lmq_hf_config *config);
+void lmq_hf_begin_dbrx(struct lmq_hf_config *config);
+void lmq_hf_finish_dbrx(struct lmq_hf_config *config);
 void lmq_hf_begin_bloom(struct lmq_hf_config *config);
 void lmq_hf_begin_opt(struct lmq_hf_config *config);
 void lmq_hf_begin_baichuan(struct lmq_hf_config *config);

@@ -213,6 +213,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"blk.#.ssm_d=", LMQ_ROLE_STATE_SKIP, READ},
     {"blk.#.exp_probs_b!", LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"blk.#.ffn_norm=", LMQ_ROLE_FFN_NORM, READ},
+    {"blk.#.attn_output_norm", LMQ_ROLE_FFN_NORM, READ}, /* DBRX */
     {"blk.#.shortconv.in_proj", LMQ_ROLE_DELTA_QKVZ, READ},
     {"blk.#.shortconv.conv", LMQ_ROLE_DELTA_CONV, READ},
     {"blk.#.shortconv.out_proj", LMQ_ROLE_ATTN_OUT, READ},
@@ -299,6 +300,15 @@ const struct lmq_convention lmq_conventions[] = {
     {"blocks.#.ffn.up_proj", LMQ_ROLE_FFN_UP, READ},
     {"blocks.#.ffn.down_proj", LMQ_ROLE_FFN_DOWN, READ},
     {"norm_f", LMQ_ROLE_OUTPUT_NORM, READ},
+    /* DBRX */
+    {"blocks.#.norm_attn_norm.norm_1", LMQ_ROLE_ATTN_NORM, READ},
+    {"blocks.#.norm_attn_norm.attn.Wqkv", LMQ_ROLE_ATTN_QKV, READ},
+    {"blocks.#.norm_attn_norm.attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"blocks.#.norm_attn_norm.norm_2", LMQ_ROLE_FFN_NORM, READ},
+    {"blocks.#.ffn.router.layer", LMQ_ROLE_ROUTER, READ},
+    {"blocks.#.ffn.experts.mlp.w1=", LMQ_ROLE_EXPERTS_GATE, READ},
+    {"blocks.#.ffn.experts.mlp.v1=", LMQ_ROLE_EXPERTS_UP, READ},
+    {"blocks.#.ffn.experts.mlp.w2=", LMQ_ROLE_EXPERTS_DOWN, READ},
     /* GPT-NeoX */
     {"embed_in", LMQ_ROLE_EMBEDDING, READ},
     {"layers.#.attention.query_key_value", LMQ_ROLE_ATTN_QKV, READ},

@@ -260,6 +260,17 @@ TABLE = [
         rope("default"), rope_theta=25000.0, partial_rotary_factor=0.5))),
     ("Persimmon (no norms of queries)", "persimmon", dict(
         NO_GROUPS, qk_layernorm=False)),
+    ("DBRX", "dbrx", dict(
+        d_model=64, n_layers=3, n_heads=4, max_seq_len=256, vocab_size=128,
+        attn_config=dict(clip_qkv=1.5, kv_n_heads=2, rope_theta=10000.0),
+        ffn_config=dict(
+            ffn_hidden_size=48, moe_num_experts=6, moe_top_k=2))),
+    ("DBRX (as they are, square)", "dbrx", dict(
+        d_model=48, n_layers=3, n_heads=4, max_seq_len=256, vocab_size=128,
+        attn_config=dict(clip_qkv=8.0, kv_n_heads=1, rope_theta=10000.0),
+        ffn_config=dict(
+            ffn_hidden_size=48, moe_num_experts=5, moe_top_k=3,
+            moe_normalize_expert_weights=None))),
     ("MPT", "mpt", dict(
         d_model=64, n_layers=4, n_heads=4, max_seq_len=256,
         vocab_size=128)),

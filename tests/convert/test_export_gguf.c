@@ -121,6 +121,8 @@ static const struct {
     {"qwen35", "a delta rule of"},
     {"llama4", "attention_chunk"},
     {"gptj", "no name"},
+    {"codegen", "no name"},
+    {"persimmon", "no name"},
     {"opt", "no name"},
     {"granite-swa", "rope_local_theta"},
     {"vaultgemma", "no name"},

@@ -49,6 +49,8 @@ enum stored_as {
     AS_Q_GATE,         /* of each head: its query, its gate */
     AS_EXPERTS,        /* a linear each: the name has the expert's number */
     AS_EXPERTS_FUSED,  /* all in three dimensions; the full name */
+    AS_EXPERTS_BELOW,  /* the same in two dimensions, one below the other */
+    AS_EXPERTS_TURNED, /* the same, each with outputs as columns */
     AS_EXPERTS_GATE_UP, /* the same, the gate's rows before the other ones */
     AS_QKV,            /* rows of queries, keys, values */
     AS_QKV_BY_HEAD,    /* of each key head: its queries, the key, the value */

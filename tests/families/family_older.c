@@ -8,6 +8,7 @@
 
 #define LAYER(part) offsetof(struct oracle_layer, part)
 #define MODEL(part) offsetof(struct oracle_model, part)
+#define MLP(part) offsetof(struct oracle_mlp, part)
 
 #define TOKEN_KEYS                                                            \
     "'vocab_size': $vocab, 'bos_token_id': 1, 'eos_token_id': 2, "            \
@@ -146,7 +147,44 @@ static const struct stored baichuan_layer[] = {
     {AS_END, NULL, 0},
 };
 
+static const struct stored dbrx_frame[] = {
+    {AS_EMBEDDING, "transformer.wte", MODEL(embedding)},
+    {AS_NORM, "transformer.norm_f", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored dbrx_layer[] = {
+    {AS_NORM, "transformer.blocks.#.norm_attn_norm.norm_1", LAYER(attn_norm)},
+    {AS_QKV, "transformer.blocks.#.norm_attn_norm.attn.Wqkv", 0},
+    {AS_LINEAR, "transformer.blocks.#.norm_attn_norm.attn.out_proj",
+     LAYER(o)},
+    {AS_NORM, "transformer.blocks.#.norm_attn_norm.norm_2", LAYER(ffn_norm)},
+    {AS_LINEAR, "transformer.blocks.#.ffn.router.layer", LAYER(router)},
+    {AS_EXPERTS_BELOW, "transformer.blocks.#.ffn.experts.mlp.w1",
+     MLP(gate)},
+    {AS_EXPERTS_BELOW, "transformer.blocks.#.ffn.experts.mlp.v1", MLP(up)},
+    {AS_EXPERTS_TURNED, "transformer.blocks.#.ffn.experts.mlp.w2",
+     MLP(down)},
+    {AS_END, NULL, 0},
+};
+
 /* ---- Families ---- */
+
+#define DBRX_KEYS                                                             \
+    "{'architectures': ['DbrxForCausalLM'], 'd_model': $dim, "                \
+    "'emb_pdrop': 0.0, 'ffn_config': {'ffn_hidden_size': $expert_dim, "       \
+    "'moe_jitter_eps': 0.01, 'moe_loss_weight': 0.05, "                       \
+    "'moe_num_experts': $experts, 'moe_top_k': $used}, "                      \
+    "'max_seq_len': $positions, 'model_type': 'dbrx', 'n_heads': $heads, "    \
+    "'n_layers': $layers, 'resid_pdrop': 0.0, 'tie_word_embeddings': "        \
+    "false, 'vocab_size': $vocab, "
+
+#define DBRX_SHAPE                                                            \
+    .dim = 60, .layers = 3, .heads = 6, .kv_heads = 2, .head_dim = 10,        \
+    .vocab = 61, .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,      \
+    .activation = oracle_silu, .clip = 1.25, .theta = 500000,                 \
+    .sparse = "1", .n_experts = 5, .n_used = 2, .renormalises = true
 
 #define STARCODER2_KEYS                                                       \
     "{'architectures': ['Starcoder2ForCausalLM'], "                           \
@@ -276,6 +314,26 @@ const struct family older_families[] = {
                   .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,
                   .activation = oracle_relu2, .rotary_dim = 6,
                   .theta = 25000},
+    },
+    {
+        .name = "dbrx",
+        .config = DBRX_KEYS "'attn_config': {'clip_qkv': 1.25, 'kv_n_heads': "
+                            "$kv_heads, 'rope_theta': 500000}}",
+        .frame = dbrx_frame,
+        .layers = {dbrx_layer},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {DBRX_SHAPE, .expert_dim = 36},
+    },
+    {
+        /* Nothing but the rule says which of its matrices are turned. */
+        .name = "dbrx-square",
+        .config = DBRX_KEYS "'attn_config': {'clip_qkv': 1.25, 'kv_n_heads': "
+                            "$kv_heads}, 'rope_parameters': {'rope_theta': "
+                            "500000.0, 'rope_type': 'default'}}",
+        .frame = dbrx_frame,
+        .layers = {dbrx_layer},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {DBRX_SHAPE, .expert_dim = 60},
     },
     {
         .name = "mpt",

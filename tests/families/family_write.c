@@ -469,6 +469,30 @@ write_experts_fused(const struct writer *w, const struct stored *as,
 }
 
 static void
+write_experts_below(const struct writer *w, const struct stored *as,
+                    const void *parts)
+{
+    const struct oracle_layer *l = parts;
+    const struct oracle_linear *first =
+        (const void *)((const char *)l->experts + as->at);
+    size_t n_experts = w->model->oracle.shape.n_experts;
+    size_t rows = first->rows, cols = first->cols, size = rows * cols;
+    bool is_turned = as->as == AS_EXPERTS_TURNED;
+    char name[96];
+
+    name_tensor(w, name, sizeof(name), as->name, 0, "");
+    float *x = add_tensor(w->to, name, n_experts * (is_turned ? cols : rows),
+                          is_turned ? rows : cols)->x;
+    for (size_t e = 0; e < n_experts; e++) {
+        const struct oracle_linear *linear =
+            (const void *)((const char *)&l->experts[e] + as->at);
+        for (size_t i = 0; i < size; i++)
+            x[e * size + (is_turned ? i % cols * rows + i / cols : i)] =
+                linear->w[i];
+    }
+}
+
+static void
 write_experts_gate_up(const struct writer *w, const struct stored *as,
                       const void *parts)
 {
@@ -541,6 +565,8 @@ static void (*const writers[])(const struct writer *w,
     [AS_CORRECTION] = write_correction,
     [AS_EXPERTS] = write_experts,
     [AS_EXPERTS_FUSED] = write_experts_fused,
+    [AS_EXPERTS_BELOW] = write_experts_below,
+    [AS_EXPERTS_TURNED] = write_experts_below,
     [AS_EXPERTS_GATE_UP] = write_experts_gate_up,
     [AS_QKV] = write_qkv,
     [AS_QKV_BY_HEAD] = write_qkv,

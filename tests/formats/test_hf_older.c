@@ -86,6 +86,37 @@ START_TEST(a_codegen_is_cut_in_four)
 }
 END_TEST
 
+#define DBRX(more)                                                            \
+    "'d_model':64,'n_layers':8,'n_heads':4,'max_seq_len':128,"                \
+    "'attn_config':{'clip_qkv':8,'kv_n_heads':2,'rope_theta':500000}" more
+
+START_TEST(dbrx)
+{
+    struct model *m = read_small(
+        "DbrxForCausalLM",
+        DBRX(",'ffn_config':{'ffn_hidden_size':96,'moe_num_experts':16,"
+             "'moe_top_k':4,'moe_normalize_expert_weights':null}"));
+
+    ck_assert_uint_eq(m->h.n_kv_heads, 2);
+    ck_assert_uint_eq(m->h.n_experts, 16);
+    ck_assert_uint_eq(m->h.n_experts_used, 4);
+    ck_assert_uint_eq(m->h.expert_dim, 96);
+    ck_assert(!m->h.router_renormalises);
+    assert_near(m->h.qkv_clip, 8);
+    assert_near(m->h.rope_theta, 500000);
+    ck_assert(read_small("DbrxForCausalLM", DBRX(""))->h.router_renormalises);
+    assert_unsupported("DbrxForCausalLM", DBRX(",'rope_theta':10000"),
+                       "a 'rope_theta' of 10000 beside one of 500000");
+    assert_unsupported("DbrxForCausalLM",
+                       DBRX(",'ffn_config':{'moe_normalize_expert_weights':"
+                            "2}"),
+                       "'moe_normalize_expert_weights' 2");
+    assert_unsupported("DbrxForCausalLM",
+                       DBRX(",'ffn_config':{'ffn_act_fn':{'name':'gelu'}}"),
+                       "'ffn_act_fn' 'gelu'");
+}
+END_TEST
+
 START_TEST(persimmon_8b)
 {
     struct model *m = read_small("PersimmonForCausalLM",
@@ -364,6 +395,7 @@ main(void)
         gpt_j_6b,
         a_codegen_is_cut_in_four,
         persimmon_8b,
+        dbrx,
         mpt_30b,
         mpt_without_alibi_is_refused,
         bloom_560m,

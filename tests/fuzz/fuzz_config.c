@@ -35,7 +35,7 @@ static const char *const model_types[] = {
     "deepseek_v32", "glm_moe_dsa", "cohere2_moe", "granite_swa",
     "granitemoe_swa", "bailing_moe", "bailing_moe_v2", "xverse", "mimo",
     "lfm3", "nanochat", "falcon_h1",   "phimoe",
-    "codegen", "persimmon", "sarvam_moe", "sarvam_mla", "iquestcoder",
+    "codegen", "persimmon", "dbrx", "sarvam_moe", "sarvam_mla", "iquestcoder",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
 };
 
