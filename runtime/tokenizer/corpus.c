@@ -507,12 +507,13 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
 
 /* ---- Raw ids ---- */
 
-/* Ids of 4 bytes read as ids of 2: each second one is 0, the others are not
- * all. Of less than so many bytes nothing is concluded. */
+/* Of a vocabulary that 16 bits can say, others write 32 all the same: then
+ * every second half is 0, the others are not all. Of less than so many bytes
+ * nothing is concluded. */
 #define WIDE_LEAST 64
 
-static bool
-are_wide(const unsigned char *bytes, size_t n)
+static size_t
+width_of_ids(const unsigned char *bytes, size_t n, size_t vocabulary)
 {
     bool is_wide = n % 4 == 0 && n >= WIDE_LEAST, has_ids = false;
 
@@ -520,7 +521,7 @@ are_wide(const unsigned char *bytes, size_t n)
         has_ids |= lmq_load_u16le(bytes + i) != 0;
         is_wide = lmq_load_u16le(bytes + i + 2) == 0;
     }
-    return is_wide && has_ids;
+    return vocabulary > 65536 || (is_wide && has_ids) ? 4 : 2;
 }
 
 enum lmq_status
@@ -528,7 +529,7 @@ lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
                     const struct lmq_protocol *protocol,
                     struct lmq_corpus *corpus, struct lmq_error *err)
 {
-    size_t width = vocabulary <= 65536 ? 2 : 4, n_bytes;
+    size_t n_bytes;
     unsigned char *bytes;
 
     *corpus = (struct lmq_corpus){.has_bos = bos >= 0};
@@ -536,6 +537,7 @@ lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
         lmq_file_load(path, TEXT_MAX, &bytes, &n_bytes, err);
     if (status != LMQ_OK)
         return status;
+    size_t width = width_of_ids(bytes, n_bytes, vocabulary);
     size_t n = n_bytes / width;
     const char *kind = lmq_binary_kind((const char *)bytes, n_bytes);
     int32_t *ids = malloc((n + 1) * sizeof(*ids));
@@ -545,12 +547,6 @@ lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
         status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
                           "is %zu bytes, expected ids of %zu bytes each",
                           n_bytes, width);
-    else if (width == 2 && are_wide(bytes, n_bytes))
-        status = lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                          "has ids of 4 bytes, expected 2 each for a "
-                          "vocabulary of %zu: each second number of 2 bytes "
-                          "is 0",
-                          vocabulary);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
         uint32_t id = width == 2 ? lmq_load_u16le(bytes + 2 * i)
                                  : lmq_load_u32le(bytes + 4 * i);
