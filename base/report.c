@@ -330,11 +330,12 @@ static int
 emit_scalar(yaml_emitter_t *emitter, const char *value, size_t n,
             yaml_scalar_style_t style)
 {
+    /* Older ones of the library take what they do not change without const. */
     yaml_event_t event;
     int is_plain = style != YAML_DOUBLE_QUOTED_SCALAR_STYLE;
 
     return yaml_scalar_event_initialize(
-               &event, NULL, NULL, (const yaml_char_t *)value,
+               &event, NULL, NULL, (yaml_char_t *)value,
                (int)n, is_plain, 1, style) &&
            yaml_emitter_emit(emitter, &event);
 }

@@ -159,12 +159,15 @@ encode(const struct arguments *arguments,
        const struct lmq_tokenizer *tokenizer, const char *text, size_t n,
        struct lmq_error *err)
 {
-    unsigned flags = (has_option(arguments, "no-bos") ? LMQ_TEXT_PLAIN : 0) |
-                     (has_option(arguments, "special") ? LMQ_TEXT_SPECIAL : 0);
+    unsigned flags = 0;
     int32_t *ids;
     size_t n_ids;
     int code = EXIT_DONE;
 
+    if (has_option(arguments, "no-bos"))
+        flags |= LMQ_TEXT_PLAIN;
+    if (has_option(arguments, "special"))
+        flags |= LMQ_TEXT_SPECIAL;
     if (lmq_tokenize(tokenizer, text, n, flags, &ids, &n_ids, err) != LMQ_OK)
         return report_error(err);
     enum form form = has_option(arguments, "json")   ? FORM_JSON

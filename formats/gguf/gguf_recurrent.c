@@ -150,14 +150,18 @@ static void
 mark_layer(struct lmq_hparams *h, uint32_t i, bool has_keys, bool has_feed,
            bool has_halves)
 {
-    if (!has_halves)
-        h->layers[i] |= has_keys ? 0 : LMQ_LAYER_DELTA;
+    if (!has_halves && !has_keys)
+        h->layers[i] |= LMQ_LAYER_DELTA;
+    else if (!has_halves)
+        return;
     else if (has_keys && has_feed)
         lmq_hparams_refuse(h, "layer %u with attention and a feed-forward", i);
+    else if (has_feed)
+        h->layers[i] |= LMQ_LAYER_FEED;
+    else if (has_keys)
+        h->layers[i] |= LMQ_LAYER_BARE;
     else
-        h->layers[i] |= has_feed   ? LMQ_LAYER_FEED
-                        : has_keys ? LMQ_LAYER_BARE
-                                   : LMQ_LAYER_DELTA | LMQ_LAYER_BARE;
+        h->layers[i] |= LMQ_LAYER_DELTA | LMQ_LAYER_BARE;
 }
 
 enum lmq_status
