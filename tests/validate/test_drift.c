@@ -253,7 +253,7 @@ START_TEST(documents_are_drawn_as_wholes)
             &(struct lmq_position_drift){.kld = (double)(i / EACH)});
     ck_assert_int_eq(lmq_drift_spread(&drift, drift.kld, &spread, NULL),
                      LMQ_OK);
-    double truth = sqrt(variance / DOCUMENTS);
+    double truth = sqrt(variance / (double)DOCUMENTS);
     ck_assert_double_eq(spread.mean, (DOCUMENTS - 1) / 2.0);
     ck_assert_double_eq_tol(spread.by_document, truth,
                             BOOTSTRAP_ERROR * truth);
@@ -278,8 +278,8 @@ START_TEST(a_long_document_weighs_more)
                      LMQ_OK);
     ck_assert_double_eq(spread.mean, 1);
     /* Of k short documents among n: 10 k / (k + 9 (n - k)), linear in k. */
-    double truth = 10 * 9 * DOCUMENTS / (25.0 * DOCUMENTS * DOCUMENTS) *
-                   sqrt(DOCUMENTS / 4.0);
+    const double n = DOCUMENTS;
+    double truth = 10 * 9 * n / (25 * n * n) * sqrt(n / 4);
     ck_assert_double_eq_tol(spread.by_document, truth, 0.2 * truth);
     lmq_drift_free(&drift);
 }
