@@ -82,11 +82,11 @@ exports() {
 }
 
 figures() {
-    name=$1
+    model=$1
     shift
-    json "$name: validate" validate -q --json --floor "$@"
-    json "$name: validate q8" validate -q --json --activations q8 --kv q8 "$@"
-    json "$name: validate f32" validate -q --json --activations f32 --kv f16 \
+    json "$model: validate" validate -q --json --floor "$@"
+    json "$model: validate q8" validate -q --json --activations q8 --kv q8 "$@"
+    json "$model: validate f32" validate -q --json --activations f32 --kv f16 \
         "$@"
 }
 
