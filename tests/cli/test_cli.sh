@@ -85,7 +85,9 @@ expect 1 "$lmquant" convert nowhere x.lmq
 # asked for, and then what does not is told.
 expect 0 "$lmquant" convert -n "$fable" x.lmq
 ! grep -q "filled up" stderr || fail "groups of 32 fit: $(cat stderr)"
-prints "groups of 32"
+grep -q "groups of 32" stdout || fail "no groups of 32: $(cat stdout)"
+expect 0 "$lmquant" convert -n --json "$fable" x.lmq
+grep -q '^  "group_size": 32,' stdout || fail "other groups than 32 for all"
 expect 0 "$lmquant" convert -n -g 64 "$fable" x.lmq
 grep -q -- "34 % more): --group-size=32 or --layout=rows is smaller" stderr ||
     fail "no word on groups that are filled up: $(cat stderr)"
