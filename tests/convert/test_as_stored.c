@@ -185,6 +185,42 @@ START_TEST(wide_and_narrow_matrices_come_back)
 }
 END_TEST
 
+/* Rows of 40 in tiles: half as much again, at least. Smaller groups are no help
+ * where there are none, nor where groups stay as they are. */
+START_TEST(what_fills_groups_up_is_told_with_what_helps)
+{
+    static const struct {
+        const char *from, *said;
+        struct lmq_convert_options options;
+    } cases[] = {
+        {"m.safetensors", "(60 % more): .layout=rows is", {0}},
+        {"m.safetensors", "(220 % more): .group_size=32 or .layout=rows is",
+         {.group_size = 128}},
+        {"a.lmq", "(220 % more): .layout=rows is", {.group_size = 128}},
+    };
+    const struct lmq_convert_options rows = {.group_size = 128,
+                                             .layout = "rows"};
+    struct build_model model = {0};
+    struct build_tensor *tensor =
+        build_add(&model, "m", (uint64_t[]){3200, 40}, 2);
+
+    tensor->x[0] = 1;
+    save_safetensors(&model, in_folder("m.safetensors"));
+    lmq_report_free(
+        convert(in_folder("m.safetensors"), in_folder("a.lmq"), &rows));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lmq_convert_options options = cases[i].options;
+        options.is_dry_run = 1;
+        struct lmq_report *report = convert(
+            in_folder(cases[i].from), in_folder("none.lmq"), &options);
+        ck_assert_msg(has_note(report, cases[i].said), "%s", cases[i].said);
+        lmq_report_free(report);
+    }
+    free(tensor->x);
+    free(model.tensors);
+}
+END_TEST
+
 START_TEST(rows_beyond_all_measure_are_quantized_again)
 {
     struct build_model model = {0};
@@ -500,6 +536,7 @@ main(void)
     const TTest *const tests[] = {
         containers_of_all_groups_scales_and_layouts_come_back,
         wide_and_narrow_matrices_come_back,
+        what_fills_groups_up_is_told_with_what_helps,
         rows_beyond_all_measure_are_quantized_again,
         a_multiplier_is_kept,
         a_tied_head_is_an_alias_again_or_has_the_same_integers,
