@@ -300,6 +300,26 @@ START_TEST(models_in_blocks_of_all_types_are_models)
 }
 END_TEST
 
+/* 32 numbers of queries, and 16 of keys and of values. */
+START_TEST(blocks_across_parts_of_a_tensor_are_refused)
+{
+    const struct build_model model = {
+        .sizes = {.dim = 32, .hidden = 32, .layers = 1, .heads = 4,
+                  .kv_heads = 2, .vocab = 2, .context = 64}};
+    const unsigned char blocks[2 * 34] = {0};
+    struct gguf gguf = {0};
+
+    gguf_llama_keys(&gguf, &model);
+    gguf_tensor(&gguf, "token_embd.weight", (uint64_t[]){2, 32}, 2,
+                GGUF_T_Q8_0, blocks, sizeof(blocks));
+    gguf_tensor(&gguf, "blk.0.attn_qkv.bias", (uint64_t[]){64}, 1, GGUF_T_Q8_0,
+                blocks, sizeof(blocks));
+    save_gguf(&gguf, in_folder("a.gguf"));
+    assert_refused(in_folder("a.gguf"), LMQ_ERR_UNSUPPORTED,
+                   "'blk.0.attn_qkv.bias' cannot be taken apart: blocks of 32");
+}
+END_TEST
+
 START_TEST(keys_become_the_description)
 {
     struct build_model *model = small(true);
@@ -637,6 +657,7 @@ main(void)
         types_that_are_not_read_are_refused_by_name,
         names_that_others_cannot_have_are_refused,
         models_in_blocks_of_all_types_are_models,
+        blocks_across_parts_of_a_tensor_are_refused,
         keys_become_the_description,
         scales_beside_matrices_are_multiplied_with_them,
         rotary_factors_become_part_of_the_description,
