@@ -74,7 +74,6 @@ static void
 describe_plain(const struct lmq_hparams *h, struct lmq_hparams *plain)
 {
     lmq_hparams_init(plain);
-    memcpy(plain->architecture, h->architecture, sizeof(plain->architecture));
     plain->n_layers = h->n_layers;
     plain->dim = h->dim;
     plain->hidden_dim = h->hidden_dim;
@@ -83,10 +82,6 @@ describe_plain(const struct lmq_hparams *h, struct lmq_hparams *plain)
     plain->head_dim = h->head_dim;
     plain->vocab_size = h->vocab_size;
     plain->context = h->context;
-    plain->tie = h->tie;
-    plain->bos = h->bos;
-    plain->n_eos = h->n_eos;
-    memcpy(plain->eos, h->eos, sizeof(plain->eos));
     /* All that it sees. */
     if (h->sliding_window >= h->context)
         plain->sliding_window = h->sliding_window;
