@@ -202,25 +202,31 @@ START_TEST(the_tokenizer_comes_along_and_replaces_none)
     save_folder(model, in_folder("model"), BUILD_F32);
     export_with_tokenizer(fable, in_folder("a.bin"), &report);
     ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "files")), 2);
+    free(read_file(in_folder("a.bin"), &n));
+    unsigned char *made = read_file(in_folder("tokenizer.bin"), &m);
+    ck_assert(lmq_report_number(report, "output_bytes") == (double)(n + m));
     lmq_report_free(report);
-    unsigned char *made = read_file(in_folder("tokenizer.bin"), &n);
     unsigned char *wanted =
-        read_file(source_path("data/fable/tokenizer.bin"), &m);
+        read_file(source_path("data/fable/tokenizer.bin"), &n);
     ck_assert_uint_eq(n, m);
     ck_assert_mem_eq(made, wanted, n);
     free(made);
-    free(wanted);
     /* Again: it is there. Then another one is. */
     export_with_tokenizer(fable, in_folder("b.bin"), &report);
     ck_assert_uint_eq(lmq_report_length(lmq_report_at(report, "files")), 1);
     lmq_report_free(report);
-    write_file(in_folder("tokenizer.bin"), "mine", 4);
-    export_with_tokenizer(fable, in_folder("c.bin"), &report);
-    ck_assert_ptr_nonnull(
-        strstr(lmq_report_string(report, "notes.0"), "another one"));
-    lmq_report_free(report);
-    free(read_file(in_folder("tokenizer.bin"), &n));
-    ck_assert_uint_eq(n, 4);
+    wanted[m - 1] ^= 1;
+    for (int i = 0; i < 2; i++) {
+        write_file(in_folder("tokenizer.bin"), wanted, i == 0 ? 4 : m);
+        export_with_tokenizer(fable, in_folder(i == 0 ? "c.bin" : "e.bin"),
+                              &report);
+        ck_assert_ptr_nonnull(
+            strstr(lmq_report_string(report, "notes.0"), "another one"));
+        lmq_report_free(report);
+        free(read_file(in_folder("tokenizer.bin"), &n));
+        ck_assert_uint_eq(n, i == 0 ? 4 : m);
+    }
+    free(wanted);
     /* Of a model without a tokenizer nobody knows. */
     struct lmq_checkpoint *bare = open_checkpoint(in_folder("model"));
     struct lmq_error err;
@@ -429,26 +435,38 @@ START_TEST(a_container_becomes_another_with_a_warning)
 }
 END_TEST
 
-/* llama.cpp adds those of experts to floats without a look at their type. */
+/* llama.cpp adds those of experts to floats without a look at their type.
+ * Weights that are alike stay what they are, and who has no tokenizer says
+ * so. */
 START_TEST(biases_of_a_gguf_are_float32)
 {
+    static const char none[] = "\x08\0\0\0\0\0\0\0no_vocab";
     const struct lmq_export_options half = {.to = "gguf", .type = "f16"};
+    const struct lmq_export_options same = {.to = "gguf"};
     struct family_model *model = family_make(family_find("gpt-oss"), 1, 100, 1);
-    size_t n_biases = 0;
+    size_t n_biases = 0, n_weights = 0, n;
 
     family_write(model, in_folder("family"));
     family_free(model);
-    lmq_report_free(export_to(in_folder("family"), in_folder("a.gguf"), &half));
+    lmq_report_free(export_to(in_folder("family"), in_folder("b.gguf"), &half));
+    lmq_report_free(export_to(in_folder("b.gguf"), in_folder("a.gguf"), &same));
     struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("a.gguf"));
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
-        if (tensor->place.part != LMQ_PART_BIAS)
+        bool is_bias = tensor->place.part == LMQ_PART_BIAS;
+        if (!is_bias && tensor->place.role != LMQ_ROLE_FFN_GATE)
             continue;
-        REQUIRE(tensor->dtype == LMQ_DTYPE_F32, "%s", tensor->name);
-        n_biases += tensor->place.role == LMQ_ROLE_FFN_GATE;
+        REQUIRE(tensor->dtype == (is_bias ? LMQ_DTYPE_F32 : LMQ_DTYPE_F16),
+                "%s", tensor->name);
+        n_biases += tensor->place.role == LMQ_ROLE_FFN_GATE && is_bias;
+        n_weights += !is_bias;
     }
     ck_assert_uint_gt(n_biases, 0);
+    ck_assert_uint_gt(n_weights, 0);
     lmq_checkpoint_close(checkpoint);
+    unsigned char *bytes = read_file(in_folder("b.gguf"), &n);
+    ck_assert_ptr_nonnull(memmem(bytes, n, none, sizeof(none) - 1));
+    free(bytes);
 }
 END_TEST
 
