@@ -248,6 +248,23 @@ assert_kept_weights(const char *path_a, const char *path_b, bool has_scales)
     lmq_report_free(report);
 }
 
+/* Both are read, but llama.cpp looks for one of them. */
+static void
+assert_names_of_convolutions(const struct lmq_checkpoint *checkpoint)
+{
+    const char *name = lmq_is_convolution(&checkpoint->hparams)
+                           ? ".shortconv.conv.weight"
+                           : ".ssm_conv1d.weight";
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->place.role == LMQ_ROLE_DELTA_CONV &&
+            tensor->place.part == LMQ_PART_WEIGHT)
+            ck_assert_msg(strstr(tensor->stored_name, name) != NULL, "%s",
+                          tensor->stored_name);
+    }
+}
+
 START_TEST(every_family_comes_back)
 {
     const struct family *family = family_at((size_t)_i);
@@ -263,6 +280,7 @@ START_TEST(every_family_comes_back)
         struct lmq_checkpoint *checkpoint =
             open_checkpoint(in_folder("f.gguf"));
         ck_assert_uint_eq(checkpoint->notes.n, 0);
+        assert_names_of_convolutions(checkpoint);
         lmq_checkpoint_close(checkpoint);
     }
     family_free(model);
