@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
+#include "base/files/temporary.h"
 #include "convert/export/hf/export_hf.h"
 #include "formats/hf/hf_config.h"
 #include "formats/model/hparams_json.h"
@@ -181,6 +183,14 @@ START_TEST(a_folder_with_something_in_it_is_left_alone)
     assert_export_refuses(checkpoint, in_folder("model"), &force, LMQ_ERR_ARG,
                           "is where the checkpoint is");
     lmq_checkpoint_close(checkpoint);
+    /* What a process left that was killed is nothing. */
+    ck_assert_int_eq(mkdir(in_folder("new"), 0777), 0);
+    char *left = lmq_temporary_lock(in_folder("new"));
+    write_file(left, "", 0);
+    lmq_report_free(
+        export_to(in_folder("model"), in_folder("new"), &safetensors));
+    ck_assert(!exists(left));
+    free(left);
     build_free(model);
     build_free(other);
 }
