@@ -565,6 +565,9 @@ assert_shape(const struct file *file, const char *name, size_t n,
  * what weighs a shared one is a matrix of one row in all. */
 START_TEST(experts_stand_as_each_format_has_them)
 {
+    static const char recipe[] = "version: 1\nrules:\n"
+                                 "- match: blk.1.ffn_up.2.weight\n"
+                                 "  encoding: f16\n";
     const struct family *family = family_find("qwen2moe");
     struct family_model *model = family_make(family, 8, 64, 1);
     const struct lmq_convert_options options = {.group_size = 32};
@@ -596,6 +599,16 @@ START_TEST(experts_stand_as_each_format_has_them)
         close_file(&file);
     }
     family_free(model);
+    /* In one tensor all are packed, or none. */
+    const struct lmq_convert_options mixed = {
+        .group_size = 32, .recipe = in_folder("recipe.yaml"), .replaces = 1};
+    write_file(mixed.recipe, recipe, strlen(recipe));
+    lmq_report_free(
+        convert(in_folder("model"), in_folder("model.lmq"), &mixed));
+    assert_no_words(&(struct lmq_export_options){.to = schemes[1].to,
+                                                 .replaces = 1},
+                    "it can pack only one of 'blk.1.ffn_up.0.weight' and "
+                    "'blk.1.ffn_up.2.weight'");
 }
 END_TEST
 
