@@ -339,6 +339,20 @@ add_escaped(struct lmq_buffer *to, const char *text)
     }
 }
 
+static bool
+is_told(const struct lmq_report *report, const char *words)
+{
+    bool is_there = false;
+
+    for (size_t i = 0; i < 9; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "notes.%zu", i);
+        const char *note = lmq_report_string(report, key);
+        is_there |= note != NULL && strstr(note, words) != NULL;
+    }
+    return is_there;
+}
+
 /* So each of them is written for a tokenizer.json that says it. */
 START_TEST(every_way_to_split_finds_its_own_name)
 {
@@ -363,6 +377,10 @@ START_TEST(every_way_to_split_finds_its_own_name)
         free(text);
         ck_assert_msg(export_with(path, &report, &err) == LMQ_OK, "%s: %s",
                       p->name, err.message);
+        ck_assert_int_eq(is_told(report, "cuts words at combining marks"),
+                         strcmp(p->name, "gpt-4o") == 0);
+        ck_assert_int_eq(is_told(report, "groups digits"),
+                         strcmp(p->name, "tiny_aya") == 0);
         lmq_report_free(report);
         take_pre(p->name);
     }
@@ -425,20 +443,6 @@ START_TEST(a_token_that_would_be_another_is_named)
     free(path);
 }
 END_TEST
-
-static bool
-is_told(const struct lmq_report *report, const char *words)
-{
-    bool is_there = false;
-
-    for (size_t i = 0; i < 9; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "notes.%zu", i);
-        const char *note = lmq_report_string(report, key);
-        is_there |= note != NULL && strstr(note, words) != NULL;
-    }
-    return is_there;
-}
 
 /* llama.cpp has one of its own then. */
 START_TEST(a_gguf_of_bytes_without_an_end_is_told)
