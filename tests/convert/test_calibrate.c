@@ -332,6 +332,55 @@ START_TEST(short_text_teaches_little)
 }
 END_TEST
 
+/* The end is all there is; who counts too much comes there a layer before, and
+ * says so more often than factors of the last one do. */
+#define ENDS_MOST 8
+
+struct count {
+    uint64_t done, total;
+    size_t n_ends;
+};
+
+static int
+count_steps(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    struct count *count = context;
+
+    if (strcmp(stage, "calibrating") != 0)
+        return 0;
+    *count = (struct count){done, total, count->n_ends + (done == total)};
+    return 0;
+}
+
+START_TEST(what_is_done_comes_to_all_there_is)
+{
+    const char *text = fable("held-out-b.txt");
+    struct lmq_convert_options options = by_text(&text);
+    const struct lmq_open_options open = {.tokenizer = fable("tokenizer.json")};
+
+    options.calibration_tokens = 300;
+    options.replaces = 1;
+    for (int i = 0; i < 2; i++) {
+        struct count count = {0};
+        const struct lmq_progress progress = {.report = count_steps,
+                                              .context = &count};
+        struct lmq_checkpoint *checkpoint;
+        struct lmq_error err;
+        ck_assert_int_eq(
+            lmq_checkpoint_open(fable(model), &open, &checkpoint, &err),
+            LMQ_OK);
+        options.mend = i == 0 ? 0 : -1;
+        ck_assert_int_eq(lmq_convert(checkpoint, in_folder("a.lmq"), &options,
+                                     &progress, NULL, &err),
+                         LMQ_OK);
+        lmq_checkpoint_close(checkpoint);
+        ck_assert_uint_gt(count.total, 300);
+        ck_assert_uint_eq(count.done, count.total);
+        ck_assert_uint_le(count.n_ends, ENDS_MOST);
+    }
+}
+END_TEST
+
 /* A norm so large that what comes of it is no number: the weights themselves
  * are all finite, and can be converted. */
 START_TEST(what_overflows_is_no_teacher)
@@ -528,6 +577,7 @@ main(int argc, char **argv)
         misuse_is_refused,
         text_needs_a_tokenizer,
         short_text_teaches_little,
+        what_is_done_comes_to_all_there_is,
         what_overflows_is_no_teacher,
         what_is_infinite_is_no_teacher,
         experts_that_see_little_are_searched_for,
