@@ -36,6 +36,32 @@ START_TEST(the_same_vocabulary_has_one_digest_and_one_result)
 }
 END_TEST
 
+START_TEST(a_token_is_told_if_there_is_one)
+{
+    struct lmq_tokenizer *t = open_buffer(default_spm_file());
+    const int32_t none[] = {-1, (int32_t)lmq_tokenizer_size(t)};
+    struct lmq_error err;
+    const char *piece;
+    int is_text;
+    size_t n;
+
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(
+            lmq_tokenizer_token(t, none[i], &piece, &n, &is_text, &err),
+            LMQ_ERR_ARG);
+        ck_assert_uint_eq(n, 0);
+        ck_assert_int_eq(
+            lmq_tokenizer_token(t, i == 0 ? 263 : 258, &piece, &n, &is_text,
+                                &err),
+            LMQ_OK);
+        ck_assert_uint_eq(n, i == 0 ? 3 : 1);
+        ck_assert_mem_eq(piece, i == 0 ? " ab" : "\xff", n);
+        ck_assert_int_eq(is_text, i == 0);
+    }
+    lmq_tokenizer_close(t);
+}
+END_TEST
+
 START_TEST(special_tokens_count_only_when_asked)
 {
     struct lmq_tokenizer *t = open_buffer(default_spm_file());
@@ -607,6 +633,7 @@ main(void)
 {
     const TTest *const tests[] = {
         the_same_vocabulary_has_one_digest_and_one_result,
+        a_token_is_told_if_there_is_one,
         special_tokens_count_only_when_asked,
         extra_spaces_go_where_the_model_says_so,
         special_tokens_of_phi_3_take_white_space,
