@@ -36,6 +36,32 @@ START_TEST(the_same_vocabulary_has_one_digest_and_one_result)
 }
 END_TEST
 
+/* Another score; one piece less; and another one at the end. */
+START_TEST(other_pieces_and_scores_are_told_apart)
+{
+    struct lmq_buffer files[] = {llama2c_file(), llama2c_file(),
+                                 llama2c_file()};
+    struct lmq_tokenizer *own = open_buffer(llama2c_file());
+    size_t at = 4;
+
+    for (size_t id = 0; id + 1 < N_IDS; id++)
+        at += 8 + lmq_load_u32le(files[0].bytes + at + 4);
+    lmq_store_f32le(files[0].bytes + at, 99);
+    files[1].n = at;
+    files[2].bytes[files[2].n - 1] ^= 1;
+    for (size_t i = 0; i < 3; i++) {
+        struct lmq_tokenizer *other = open_buffer(files[i]);
+        int32_t id;
+        ck_assert_uint_ne(lmq_tokenizer_digest(own),
+                          lmq_tokenizer_digest(other));
+        ck_assert_int_eq(lmq_tokenizer_same_ids(own, other, &id), i < 2);
+        ck_assert_uint_eq((size_t)id, i == 0 ? N_IDS : N_IDS - 1);
+        lmq_tokenizer_close(other);
+    }
+    lmq_tokenizer_close(own);
+}
+END_TEST
+
 START_TEST(a_token_is_told_if_there_is_one)
 {
     struct lmq_tokenizer *t = open_buffer(default_spm_file());
@@ -633,6 +659,7 @@ main(void)
 {
     const TTest *const tests[] = {
         the_same_vocabulary_has_one_digest_and_one_result,
+        other_pieces_and_scores_are_told_apart,
         a_token_is_told_if_there_is_one,
         special_tokens_count_only_when_asked,
         extra_spaces_go_where_the_model_says_so,
