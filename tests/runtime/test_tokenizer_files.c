@@ -166,6 +166,7 @@ START_TEST(tokens_are_added_behind_the_last_one)
         "\"269\":{\"content\":\"<pad>\",\"lstrip\":true}},"
         "\"bos_token\":\"<x>\"}",
         "{\"bos_token\":\"<x>\"}",
+        "{\"bos_token\":\"<unk>\"}",
         "{\"added_tokens_decoder\":{\"x\":{\"content\":\"<x>\"}}}",
         "{\"added_tokens_decoder\":{\"4000000000\":{\"content\":\"<x>\"}}}",
     };
@@ -174,7 +175,7 @@ START_TEST(tokens_are_added_behind_the_last_one)
     struct lmq_tokenizer *t;
     struct lmq_error err = { 0 };
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         const struct lmq_blob blobs[] = {
             { "x/tokenizer.model", file.bytes, file.n },
             { "x/tokenizer_config.json", (const unsigned char *)configs[i],
@@ -183,17 +184,17 @@ START_TEST(tokens_are_added_behind_the_last_one)
               sizeof(list) - 1 },
         };
         enum lmq_status status = lmq_tokenizer_open(blobs, 3, &t, &err);
-        if (i >= 2) {
+        if (i >= 3) {
             ck_assert_int_eq(status, LMQ_ERR_FORMAT);
             ck_assert_ptr_nonnull(strstr(err.message, "token"));
             continue;
         }
         ck_assert_msg(status == LMQ_OK, "%s", err.message);
         ck_assert_uint_eq(lmq_tokenizer_size(t), 271);
-        ck_assert_int_eq(lmq_tokenizer_bos(t), 270);
+        ck_assert_int_eq(lmq_tokenizer_bos(t), i == 2 ? 0 : 270);
         ENCODES(t, "a<x>", LMQ_ENCODE_SPECIAL, "259 260 270");
         /* Without flags none is special. */
-        if (i == 1)
+        if (i > 0)
             ENCODES(t, "a<x>", 0, "259 260 270");
         ENCODES(t, "a <pad>", 0, i == 0 ? "259 260 269" : "259 260 259 269");
         lmq_tokenizer_close(t);

@@ -172,9 +172,9 @@ START_TEST(splits_cut_where_they_should)
         { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?<=a)\"},"
           "\"behavior\":\"Contiguous\"}",
           "ab.ab", "1 2 7 1 2" },
-        { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\A\\\\w|\\\\u0032"
-          "\\\\z\"},\"behavior\":\"Isolated\"}",
-          "ab12", "1 2 4 5" },
+        { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\A\\\\w|\\\\u0031"
+          "2\\\\z\"},\"behavior\":\"Removed\"}",
+          "ab12", "2" },
         { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\x{61}(?i:B)?\"},"
           "\"behavior\":\"Removed\"}",
           "1ab2", "4 5" },
@@ -186,8 +186,8 @@ START_TEST(splits_cut_where_they_should)
           "\"behavior\":\"Removed\",\"invert\":true}",
           "a.b ab", "1 2 8 3" },
         { "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[0-9]{1,2}+\"},"
-          "\"behavior\":\"Isolated\"}",
-          "ab1212", "3 6 6" },
+          "\"behavior\":\"Removed\"}",
+          "ab1212", "3" },
         { "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
           "\"WhitespaceSplit\"},{\"type\":\"Digits\",\"individual_digits\":"
           "true}]}",
