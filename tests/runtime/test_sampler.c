@@ -317,6 +317,28 @@ START_TEST(a_seed_means_the_same_tokens_everywhere)
 }
 END_TEST
 
+/* Exactly so: the exponential of such a number alone would be infinite. */
+START_TEST(what_all_logits_have_in_common_does_not_count)
+{
+    const struct lmq_sampler_options options = {.temperature = 1, .top_p = 0.9,
+                                                .seed = 5};
+    const float near[N] = {0, 1, 2, 3, 0, 1, 2, 3};
+    struct lmq_sampler *samplers[2];
+    float far[N];
+
+    for (int i = 0; i < N; i++)
+        far[i] = near[i] + 1000;
+    for (int k = 0; k < 2; k++)
+        ck_assert_int_eq(lmq_sampler_new(&options, N, &samplers[k], NULL),
+                         LMQ_OK);
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(lmq_sampler_pick(samplers[0], near),
+                         lmq_sampler_pick(samplers[1], far));
+    lmq_sampler_free(samplers[0]);
+    lmq_sampler_free(samplers[1]);
+}
+END_TEST
+
 START_TEST(nothing_but_nan_does_no_harm)
 {
     const struct lmq_sampler_options options = {.temperature = 1};
@@ -392,6 +414,7 @@ main(void)
         what_leaves_the_window_is_forgotten,
         a_large_window_is_looked_at_once,
         a_seed_means_the_same_tokens_everywhere,
+        what_all_logits_have_in_common_does_not_count,
         nothing_but_nan_does_no_harm,
         of_nan_and_nothing_likely_it_is_no_nan,
         options_out_of_range_are_refused,
