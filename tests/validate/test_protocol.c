@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/tokenizer/corpus.h"
 #include "tests/build/suite.h"
 #include "tests/validate/validate_fable.h"
 
@@ -43,6 +44,27 @@ START_TEST(second_half_scores_the_second_half_of_whole_windows)
     ck_assert_double_eq(lmq_report_number(report, "scored"),
                         windows * (CONTEXT - CONTEXT / 2 - 1));
     lmq_report_free(report);
+}
+END_TEST
+
+/* Two bytes each where all fit into them. */
+START_TEST(ids_of_a_large_vocabulary_have_four_bytes)
+{
+    static const unsigned char bytes[] = {1, 0, 0, 0, 0, 0, 1, 0};
+    const struct lmq_protocol protocol = {.context = 4, .stride = 4};
+
+    write_file(in_folder("ids"), bytes, sizeof(bytes));
+    for (size_t i = 0; i < 2; i++) {
+        struct lmq_corpus corpus;
+        struct lmq_error err;
+        ck_assert_int_eq(lmq_corpus_from_ids(in_folder("ids"), 65536 + i, -1,
+                                             &protocol, &corpus, &err),
+                         LMQ_OK);
+        ck_assert_uint_eq(corpus.n_tokens, i == 0 ? 4 : 2);
+        ck_assert_int_eq(corpus.tokens[0], 1);
+        ck_assert_int_eq(corpus.tokens[i == 0 ? 3 : 1], i == 0 ? 1 : 65536);
+        lmq_corpus_free(&corpus);
+    }
 }
 END_TEST
 
@@ -483,6 +505,7 @@ main(void)
     const TTest *const tests[] = {
         each_token_is_scored_once_whatever_the_stride,
         second_half_scores_the_second_half_of_whole_windows,
+        ids_of_a_large_vocabulary_have_four_bytes,
         bits_are_per_byte_of_the_text,
         documents_without_a_whole_window_are_told_of,
         texts_that_are_none_are_refused,
