@@ -134,7 +134,8 @@ fault_write_model(void)
     n += snprintf(tokenizer + n, sizeof(tokenizer) - (size_t)n, "}}}");
     if (mkdir("model", 0777) != 0 || mkdir("set", 0777) != 0 ||
         mkdir("dset", 0777) != 0 || mkdir("parts", 0777) != 0 ||
-        mkdir("dparts", 0777) != 0 || mkdir("w", 0777) != 0)
+        mkdir("dparts", 0777) != 0 || mkdir("half", 0777) != 0 ||
+        mkdir("w", 0777) != 0)
         fault_die("mkdir");
     fault_save("model/config.json", config, sizeof(config) - 1);
     fault_save("model/tokenizer.json", tokenizer, (size_t)n);

@@ -113,6 +113,8 @@ static const struct command {
      "out-00002-of-00099.lmq", TEXT, false},
     {"convert-resume", "convert -q --resume model w/out", NULL, NULL, TEXT,
      true},
+    {"convert-half", "convert -q --resume model w/out", NULL, "half/", TEXT,
+     true},
     {"calibrate-resume", "convert -q --resume -e q4 --rotate --calibrate text "
      "--calibrate-tokens 60 --ctx 8 model w/out", NULL, NULL, TEXT, true},
     {"own-text", "convert -q -f --own-text --calibrate-tokens 24 --ctx 8 model "
@@ -498,6 +500,21 @@ prepare(const char *arguments, const char *output)
     free_result(&result);
 }
 
+/* A conversion that failed when all was to be on the disk: its journal tells of
+ * each tensor. */
+static void
+prepare_half(void)
+{
+    const struct command command = {
+        .arguments = "convert -q --resume model half/out"};
+    const struct class fsync = {"fsync", "EIO", EIO, false, false};
+    struct result result = run(&command, &fsync, 2);
+
+    if (!result.is_hit || result.code != 1)
+        fault_die("half");
+    free_result(&result);
+}
+
 static const char *
 find(const char *build, const char *name)
 {
@@ -574,6 +591,8 @@ main(int argc, char **argv)
     prepare("validate -q --ctx 8 --part 2/2 --report 2.json model m.lmq text",
             NULL);
     bool works = shim != NULL && shim_works();
+    if (works)
+        prepare_half();
     for (size_t i = 0; works && i < N_COMMANDS; i++)
         if (!has_digests && strstr(commands[i].name, "digests") != NULL)
             continue;
