@@ -98,7 +98,7 @@ const struct family later_families[] = {
             "'tie_word_embeddings': false, 'use_qk_norm': true, "
             WIDE_KEYS "}",
         .frame = hf_frame,
-        .layers = {hf_norms, hf_attention, llama4_layer},
+        .layers = {hf_norms, hf_attention, llama4_layer, llama4_fused},
         .bits = LLAMA_BITS | HAS_HEAD | EXPERTS_TURNED,
         .shape = {LLAMA4_SHAPE, .chunk = 7, .growth = 0.3,
                   .growth_period = 5, .sparse = "1", .n_used = 1},
@@ -121,8 +121,8 @@ const struct family later_families[] = {
             "'original_max_position_embeddings': $original, "
             "'rope_theta': 500000.0, 'rope_type': 'llama3'}, " WIDE_KEYS "}",
         .frame = hf_frame,
-        .layers = {hf_norms, hf_attention, llama4_layer},
-        .bits = LLAMA_BITS | HAS_HEAD | EXPERTS_TURNED,
+        .layers = {hf_norms, hf_attention, llama4_layer, llama4_experts},
+        .bits = LLAMA_BITS | HAS_HEAD,
         .shape = {LLAMA4_SHAPE, .chunk = 8192, .growth = 0.1,
                   .growth_period = 8192, .sparse = "01", .n_used = 2,
                   .rope = ORACLE_ROPE_LLAMA3, .factor = 8, .low = 1,

@@ -482,16 +482,30 @@ const struct stored llama4_layer[] = {
     {AS_LINEAR, "model.layers.#.feed_forward.up_proj", LAYER(mlp.up)},
     {AS_LINEAR, "model.layers.#.feed_forward.down_proj", LAYER(mlp.down)},
     {AS_LINEAR, "model.layers.#.feed_forward.router", LAYER(router)},
-    {AS_EXPERTS_GATE_UP, "model.layers.#.feed_forward.experts.gate_up_proj",
-     MLP(gate)},
-    {AS_EXPERTS_FUSED, "model.layers.#.feed_forward.experts.down_proj",
-     MLP(down)},
     {AS_LINEAR, "model.layers.#.feed_forward.shared_expert.gate_proj",
      LAYER(shared.gate)},
     {AS_LINEAR, "model.layers.#.feed_forward.shared_expert.up_proj",
      LAYER(shared.up)},
     {AS_LINEAR, "model.layers.#.feed_forward.shared_expert.down_proj",
      LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+const struct stored llama4_fused[] = {
+    {AS_EXPERTS_GATE_UP, "model.layers.#.feed_forward.experts.gate_up_proj",
+     MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.feed_forward.experts.down_proj",
+     MLP(down)},
+    {AS_END, NULL, 0},
+};
+
+/* As llm-compressor takes them apart. */
+const struct stored llama4_experts[] = {
+    {AS_EXPERTS, "model.layers.#.feed_forward.experts.@.gate_proj",
+     MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.feed_forward.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.feed_forward.experts.@.down_proj",
+     MLP(down)},
     {AS_END, NULL, 0},
 };
 
