@@ -813,6 +813,7 @@ struct lmq_planning_options {
     int rotates; /* weigh rotated encodings too */
     int chooses_kv; /* keys and values of as few bits as add little: "kv" of the
                        report */
+    int splits_documents; /* each paragraph is a document */
 };
 
 /* Chooses for each matrix what it becomes, by what that costs in divergence

@@ -31,6 +31,8 @@ static const struct option options[] = {
     {'c', "ctx", "N",
      "tokens of a window (512, or what the model has\n"
      "room for)"},
+    {0, "split-documents", NULL,
+     "each paragraph (blank lines between) begins anew"},
     {0, "max-tokens", "N",
      "of the text, spread over it (16384; 65536 for the\n"
      "choice where it stays uncertain)"},
@@ -75,6 +77,7 @@ parse(const struct arguments *arguments, struct wishes *wishes)
         .skips_checksums = has_option(arguments, "no-verify"),
         .replaces = has_option(arguments, "force"),
         .rotates = has_option(arguments, "rotate"),
+        .splits_documents = has_option(arguments, "split-documents"),
         .measured = arguments->operands + 1,
         .n_measured = (size_t)arguments->n_operands - 1,
     };

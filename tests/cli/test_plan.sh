@@ -92,6 +92,20 @@ prints "^run --kv=$("$is_json" kv.chosen < kv.json) takes the fewest"
 run $plan --kv q4 --target-bits 6 "$fable"
 [ "$status" -eq 2 ] || fail "--kv q4: $status"
 
+# ---- Paragraphs ----
+
+# Over all of a text a plan predicts what validate finds, cut in the same way.
+head -c 3000 "$text" > short
+paragraphs="-c 64 --split-documents --json -q"
+expect 0 "$lmquant" plan $paragraphs --max-tokens 100000 --text short \
+    --target-bits 6 -o short.yaml "$fable"
+"$is_json" prediction.kld < stdout > predicted
+expect 0 "$lmquant" convert -qf --recipe short.yaml "$fable" short.lmq
+expect 0 "$lmquant" validate $paragraphs "$fable" short.lmq short
+[ "$("$is_json" protocol.documents < stdout)" -gt 1 ] || fail "one paragraph"
+"$is_json" kld.mean < stdout | cmp -s predicted - ||
+    fail "predicted $(cat predicted), found $("$is_json" kld.mean < stdout)"
+
 # ---- Forms ----
 
 expect 0 $plan -q --target-bits 6.5 "$fable"

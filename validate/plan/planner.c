@@ -411,6 +411,7 @@ lmq_plan_recipe(struct lmq_checkpoint *checkpoint, const char *output,
     options.texts = own.texts;
     options.n_texts = own.n_texts;
     options.tokens = own.tokens;
+    options.splits_documents = own.splits_documents;
     planner.n_many_tokens = own.max_tokens == 0 ? MANY_TOKENS : own.max_tokens;
     if (!lmq_size_mul(planner.n_many_tokens, READ_TIMES, &options.max_tokens))
         options.max_tokens = 0;
