@@ -389,7 +389,7 @@ const struct lmq_family lmq_later_families[] = {
             .source = {.norms_less_one = true},
             .eps_key = "norm_eps", .eps = 1e-5, .context = 4096,
             .theta = 10000, .partial = 0.5, .keys = {sizes, head_dim},
-            .finish = lmq_hf_finish_nemotron, .names = LMQ_NAMES_LLAMA,
+            .finish = lmq_hf_finish_unscaled, .names = LMQ_NAMES_LLAMA,
             MLP_BIASES},
      .gguf = {.name = "nemotron", .keys = GPT_KEYS,
               .head = LMQ_GGUF_HEAD_MUST, .may_biases = LLAMA_BIASES,

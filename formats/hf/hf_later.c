@@ -271,11 +271,11 @@ lmq_hf_finish_ernie_experts(struct lmq_hf_config *config)
     h->router_renormalises = h->router_corrects = true;
 }
 
-/* ---- Nemotron ---- */
+/* ---- Nemotron, DBRX ---- */
 
 /* Older versions of the library look for no scaling. */
 void
-lmq_hf_finish_nemotron(struct lmq_hf_config *config)
+lmq_hf_finish_unscaled(struct lmq_hf_config *config)
 {
     if (config->hparams->rope_scaling != LMQ_ROPE_PLAIN)
         lmq_hparams_refuse(config->hparams,

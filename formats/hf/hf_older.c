@@ -38,13 +38,19 @@ lmq_hf_begin_gptj(struct lmq_hf_config *config)
         lmq_hparams_refuse(h, "'rotary_dim' null");
 }
 
-/* What was trained on four machines is cut in four. */
+/* What was trained on four machines is cut in four. CodeGen 2 calls itself the
+ * same; some of it was trained on eight, and its code comes with it. */
 void
 lmq_hf_begin_codegen(struct lmq_hf_config *config)
 {
     uint32_t dim = config->hparams->dim;
 
     lmq_hf_begin_gptj(config);
+    if (lmq_hf_has(config->json, "head_dim") ||
+        lmq_hf_has(config->json, "auto_map"))
+        lmq_hparams_refuse(config->hparams,
+                           "CodeGen 2, whose queries, keys and values are in "
+                           "another order");
     if (dim % 4 != 0)
         lmq_hf_fail(config, "a width of %u is no multiple of 4", dim);
 }
@@ -195,6 +201,7 @@ lmq_hf_finish_dbrx(struct lmq_hf_config *config)
     double base = lmq_hf_real(config, attention, key, h->rope_theta);
     bool is_other = base < h->rope_theta || base > h->rope_theta;
 
+    lmq_hf_finish_unscaled(config);
     if (is_other && (lmq_hf_has(config->json, "rope_parameters") ||
                      lmq_hf_has(config->json, key)))
         lmq_hparams_refuse(h, "a '%s' of %g beside one of %g", key,

@@ -95,7 +95,7 @@ void lmq_hf_finish_ministral3(struct lmq_hf_config *config);
 void lmq_hf_begin_hunyuan(struct lmq_hf_config *config);
 void lmq_hf_begin_hunyuan_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_ernie_experts(struct lmq_hf_config *config);
-void lmq_hf_finish_nemotron(struct lmq_hf_config *config);
+void lmq_hf_finish_unscaled(struct lmq_hf_config *config);
 void lmq_hf_windows_cohere2(struct lmq_hf_config *config);
 void lmq_hf_windows_exaone4(struct lmq_hf_config *config);
 void lmq_hf_finish_still_full(struct lmq_hf_config *config);

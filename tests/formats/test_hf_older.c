@@ -83,6 +83,12 @@ START_TEST(a_codegen_is_cut_in_four)
                      &model, &is_known, &err),
         LMQ_ERR_FORMAT);
     ck_assert(strstr(err.message, "66 is no multiple of 4") != NULL);
+    for (int i = 0; i < 2; i++)
+        assert_unsupported("CodeGenForCausalLM",
+                           i == 0 ? "'rotary_dim':8,'head_dim':128"
+                                  : "'rotary_dim':8,'auto_map':{}",
+                           "CodeGen 2, whose queries, keys and values are in "
+                           "another order");
 }
 END_TEST
 
@@ -107,6 +113,10 @@ START_TEST(dbrx)
     ck_assert(read_small("DbrxForCausalLM", DBRX(""))->h.router_renormalises);
     assert_unsupported("DbrxForCausalLM", DBRX(",'rope_theta':10000"),
                        "a 'rope_theta' of 10000 beside one of 500000");
+    assert_unsupported("DbrxForCausalLM",
+                       DBRX(",'rope_scaling':{'type':'linear','factor':2}"),
+                       "rotary scaling in a model of this kind, which "
+                       "versions of the library take differently");
     assert_unsupported("DbrxForCausalLM",
                        DBRX(",'ffn_config':{'moe_normalize_expert_weights':"
                             "2}"),
