@@ -669,7 +669,7 @@ struct lmq_validate_options {
     size_t n_texts;
     const char *tokens;       /* instead: raw ids, little-endian, of 4 bytes if
                                  the vocabulary has more than 65536, else of 2,
-                                 or of 4 whose upper halves are all 0 */
+                                 or wider, up to 8, where what is more is 0 */
     /* The window (context 0: 512, or what the model has room for), threads,
      * and of the judged model activations, keys and values. */
     const struct lmq_session_options *session;
@@ -788,7 +788,7 @@ struct lmq_planning_options {
     size_t n_texts;
     const char *tokens;       /* instead: raw ids, little-endian, of 4 bytes if
                                  the vocabulary has more than 65536, else of 2,
-                                 or of 4 whose upper halves are all 0 */
+                                 or wider, up to 8, where what is more is 0 */
     const struct lmq_session_options *session; /* context, threads */
     size_t max_tokens;        /* all over the text; 0: 16384, and four times as
                                  many for a choice that stays uncertain */

@@ -507,21 +507,44 @@ lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
 
 /* ---- Raw ids ---- */
 
-/* Of a vocabulary that 16 bits can say, others write 32 all the same: then
- * every second half is 0, the others are not all. Of less than so many bytes
- * nothing is concluded. */
+static uint64_t
+load_id(const unsigned char *bytes, size_t width)
+{
+    return width == 2   ? lmq_load_u16le(bytes)
+           : width == 4 ? lmq_load_u32le(bytes)
+                        : lmq_load_u64le(bytes);
+}
+
+/* Each second one is 0, the others are not all. */
+static bool
+are_halves(const unsigned char *bytes, size_t n, size_t width)
+{
+    bool has_ids = false;
+
+    for (size_t i = 0; i < n / width; i++) {
+        uint64_t id = load_id(bytes + width * i, width);
+        if (i % 2 == 0)
+            has_ids |= id != 0;
+        else if (id != 0)
+            return false;
+    }
+    return has_ids;
+}
+
+/* Others write 32 bits or 64 whatever the vocabulary needs. Of less than so
+ * many bytes nothing is concluded. */
 #define WIDE_LEAST 64
+#define MOST_WIDTH 8
 
 static size_t
 width_of_ids(const unsigned char *bytes, size_t n, size_t vocabulary)
 {
-    bool is_wide = n % 4 == 0 && n >= WIDE_LEAST, has_ids = false;
+    size_t width = vocabulary > 65536 ? 4 : 2;
 
-    for (size_t i = 0; i < n && is_wide; i += 4) {
-        has_ids |= lmq_load_u16le(bytes + i) != 0;
-        is_wide = lmq_load_u16le(bytes + i + 2) == 0;
-    }
-    return vocabulary > 65536 || (is_wide && has_ids) ? 4 : 2;
+    while (n >= WIDE_LEAST && width < MOST_WIDTH &&
+           are_halves(bytes, n, width))
+        width *= 2;
+    return width;
 }
 
 enum lmq_status
@@ -548,11 +571,10 @@ lmq_corpus_from_ids(const char *path, size_t vocabulary, int32_t bos,
                           "is %zu bytes, expected ids of %zu bytes each",
                           n_bytes, width);
     for (size_t i = 0; i < n && status == LMQ_OK; i++) {
-        uint32_t id = width == 2 ? lmq_load_u16le(bytes + 2 * i)
-                                 : lmq_load_u32le(bytes + 4 * i);
+        uint64_t id = load_id(bytes + width * i, width);
         if (id >= vocabulary)
             status = lmq_fail(err, LMQ_ERR_FORMAT, width * i,
-                              "id %" PRIu32 " at offset %zu is not in the "
+                              "id %" PRIu64 " at offset %zu is not in the "
                               "vocabulary of %zu",
                               id, width * i, vocabulary);
         else

@@ -76,8 +76,8 @@ enum lmq_status lmq_corpus_from_texts(const struct lmq_tokenizer *tokenizer,
                                       struct lmq_corpus *corpus,
                                       struct lmq_error *err);
 
-/* Raw little-endian ids: 32 bits wide if the vocabulary needs them, or if the
- * upper halves of all are 0; else 16. */
+/* Raw little-endian ids: 32 bits wide if the vocabulary needs them, else 16; or
+ * wider, up to 64, if the upper halves of all are 0. */
 enum lmq_status lmq_corpus_from_ids(const char *path, size_t vocabulary,
                                     int32_t bos,
                                     const struct lmq_protocol *protocol,

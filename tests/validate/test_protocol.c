@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "runtime/tokenizer/corpus.h"
 #include "tests/build/suite.h"
 #include "tests/validate/validate_fable.h"
@@ -65,6 +66,36 @@ START_TEST(ids_of_a_large_vocabulary_have_four_bytes)
         ck_assert_int_eq(corpus.tokens[i == 0 ? 3 : 1], i == 0 ? 1 : 65536);
         lmq_corpus_free(&corpus);
     }
+}
+END_TEST
+
+/* Whatever the vocabulary, and if the last one is cut off. */
+START_TEST(ids_may_be_wider_than_they_need_be)
+{
+    const struct lmq_protocol protocol = {.context = 40, .stride = 40};
+
+    for (size_t width = 2; width <= 8; width *= 2)
+        for (size_t i = 0; i < 4; i++) {
+            size_t vocabulary = i % 2 == 0 ? 500 : 70000, n = 40 * width;
+            unsigned char bytes[40 * 8] = {0};
+            struct lmq_corpus corpus;
+            struct lmq_error err;
+            if (width == 2 && vocabulary > 500)
+                continue;
+            for (size_t k = 0; k < 40; k++)
+                lmq_store_u16le(bytes + width * k, (uint16_t)(300 + k));
+            write_file(in_folder("ids"), bytes, i < 2 ? n : n - width / 2);
+            enum lmq_status status = lmq_corpus_from_ids(
+                in_folder("ids"), vocabulary, -1, &protocol, &corpus, &err);
+            if (i >= 2) {
+                ck_assert_int_eq(status, LMQ_ERR_FORMAT);
+                continue;
+            }
+            ck_assert_int_eq(status, LMQ_OK);
+            ck_assert_uint_eq(corpus.n_tokens, 40);
+            ck_assert_int_eq(corpus.tokens[39], 339);
+            lmq_corpus_free(&corpus);
+        }
 }
 END_TEST
 
@@ -506,6 +537,7 @@ main(void)
         each_token_is_scored_once_whatever_the_stride,
         second_half_scores_the_second_half_of_whole_windows,
         ids_of_a_large_vocabulary_have_four_bytes,
+        ids_may_be_wider_than_they_need_be,
         bits_are_per_byte_of_the_text,
         documents_without_a_whole_window_are_told_of,
         texts_that_are_none_are_refused,
