@@ -310,18 +310,6 @@ take_matrix(const struct lmq_checkpoint *checkpoint,
     return LMQ_OK;
 }
 
-/* Whether the matrices of all experts stand one below the other, all as wide as
- * the model: the last of each has inputs as rows then. */
-static bool
-are_below(const struct lmq_checkpoint *checkpoint,
-          const struct lmq_tensor *whole)
-{
-    const struct lmq_hparams *h = &checkpoint->hparams;
-
-    return checkpoint->source.has_experts_below && whole->n_dims == 2 &&
-           whole->dims[0] == (uint64_t)h->n_experts * h->expert_dim;
-}
-
 /* (experts, rows, columns): of each expert a matrix, or `n_roles` of them; or
  * their biases. */
 static enum lmq_status
@@ -329,13 +317,18 @@ split_experts(struct lmq_checkpoint *checkpoint, struct lmq_tensor *whole,
               const enum lmq_role *roles, size_t n_roles,
               struct lmq_error *err)
 {
-    const bool is_below = are_below(checkpoint, whole);
+    /* One below the other, all as wide as the model: the last of each has
+     * inputs as rows then. */
+    const bool is_below =
+        checkpoint->source.has_experts_below && whole->n_dims == 2;
     const uint64_t dims[3] = {checkpoint->hparams.n_experts,
                               checkpoint->hparams.expert_dim, whole->dims[1]};
     uint32_t n_dims = whole->place.part == LMQ_PART_BIAS ? 2 : 3;
     uint32_t n = checkpoint->hparams.n_experts;
     enum lmq_status status = LMQ_OK;
 
+    if (is_below && whole->dims[0] != dims[0] * dims[1])
+        return fail_size(whole, whole->dims[0], dims[0] * dims[1], err);
     if (is_below)
         lmq_tensor_set_dims(whole, dims, 3);
     if (whole->n_dims != n_dims)

@@ -231,6 +231,12 @@ expect 0 "$lmquant" diff model cut
 grep -q "the first, tokenizer_config.json: JSON, line 2" stdout ||
     fail "diff names no file: $(cat stdout)"
 
+expect 0 "$top_builddir/tests/make/make_family" dbrx below
+sed 's/"ffn_hidden_size": 36/"ffn_hidden_size": 40/' below/config.json > other
+mv other below/config.json
+expect 3 "$lmquant" inspect below
+says "mlp.w1' has 180 rows of all kinds, but the configuration makes 200"
+
 # ---- A folder with one file that is a model ----
 
 mkdir one
