@@ -187,6 +187,8 @@ lmq_hf_begin_dbrx(struct lmq_hf_config *config)
     h->router_renormalises = read_normalising(config, feed);
     if (strcmp(name, "silu") != 0)
         lmq_hparams_refuse(h, "'ffn_act_fn' '%.60s'", name);
+    if (lmq_hf_has(attention, "clip_qkv") && !(h->qkv_clip > 0))
+        lmq_hparams_refuse(h, "'clip_qkv' %g", h->qkv_clip);
 }
 
 /* The makers' files have the base beside the heads. Newer versions of the

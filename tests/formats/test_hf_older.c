@@ -113,6 +113,8 @@ START_TEST(dbrx)
     ck_assert(read_small("DbrxForCausalLM", DBRX(""))->h.router_renormalises);
     assert_unsupported("DbrxForCausalLM", DBRX(",'rope_theta':10000"),
                        "a 'rope_theta' of 10000 beside one of 500000");
+    assert_unsupported("DbrxForCausalLM", "'attn_config':{'clip_qkv':0}",
+                       "'clip_qkv' 0");
     assert_unsupported("DbrxForCausalLM",
                        DBRX(",'rope_scaling':{'type':'linear','factor':2}"),
                        "rotary scaling in a model of this kind, which "
