@@ -286,6 +286,7 @@ class PlanningOptions(Options):
         ("measured_are_texts", c_int),
         ("rotates", c_int),
         ("chooses_kv", c_int),
+        ("splits_documents", c_int),
     ]
 
 

@@ -155,3 +155,4 @@ class PlanningOptions(TypedDict, total=False):
     measured_are_texts: bool
     rotates: bool
     chooses_kv: bool
+    splits_documents: bool
