@@ -46,7 +46,9 @@ void lmq_error_in(struct lmq_error *err, const char *path);
 void lmq_error_around(struct lmq_error *err, const char *path);
 
 /* The file concerned, if there is one, and the message. */
-#define LMQ_ERROR_TEXT 772
+#define LMQ_ERROR_TEXT                                                        \
+    (sizeof(((struct lmq_error *)0)->path) + sizeof(": ") +                   \
+     sizeof(((struct lmq_error *)0)->message))
 void lmq_error_text(const struct lmq_error *err, char text[LMQ_ERROR_TEXT]);
 
 /* Copies text so that a terminal shows it harmlessly: control characters, such
