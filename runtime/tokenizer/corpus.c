@@ -515,20 +515,29 @@ load_id(const unsigned char *bytes, size_t width)
                         : lmq_load_u64le(bytes);
 }
 
-/* Each second one is 0, the others are not all. */
+/* Below this few ids of a text are; above it no upper half of an id is. */
+#define SMALL 16
+
+/* Whether these are halves of something: each second one is 0, the others are
+ * not all. Or most are small, or all ones as of -1, and the others are not: ids
+ * of another vocabulary, which the range tells of. */
 static bool
 are_halves(const unsigned char *bytes, size_t n, size_t width)
 {
+    uint64_t ones = width == 2 ? UINT16_MAX : UINT32_MAX;
+    size_t n_pairs = n / (2 * width), n_zero = 0, n_upper = 0, n_lower = 0;
     bool has_ids = false;
 
-    for (size_t i = 0; i < n / width; i++) {
-        uint64_t id = load_id(bytes + width * i, width);
-        if (i % 2 == 0)
-            has_ids |= id != 0;
-        else if (id != 0)
-            return false;
+    for (size_t i = 0; i < n_pairs; i++) {
+        uint64_t lower = load_id(bytes + 2 * width * i, width);
+        uint64_t upper = load_id(bytes + 2 * width * i + width, width);
+        n_zero += upper == 0;
+        n_upper += upper < SMALL || upper == ones;
+        n_lower += lower >= SMALL;
+        has_ids |= lower != 0;
     }
-    return has_ids;
+    return (n_zero == n_pairs && has_ids) ||
+           (n_upper >= n_pairs / 4 * 3 && n_lower >= n_pairs / 8 * 3);
 }
 
 /* Others write 32 bits or 64 whatever the vocabulary needs. Of less than so

@@ -99,6 +99,40 @@ START_TEST(ids_may_be_wider_than_they_need_be)
 }
 END_TEST
 
+/* Ids of another vocabulary, or -1 as padding, are told of as they are, and
+ * not taken for twice as many of 2 bytes, all of which this one has. */
+START_TEST(wide_ids_are_wide_though_one_is_none)
+{
+    static const struct {
+        size_t width;
+        int64_t id;
+        const char *said;
+    } cases[] = {{4, 70000, "id 70000 at offset 28"},
+                 {8, 70000, "id 70000 at offset 56"},
+                 {4, -1, "id 4294967295 at offset 28"},
+                 {8, -1, "id 18446744073709551615 at offset 56"}};
+    const struct lmq_protocol protocol = {.context = 40, .stride = 40};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        unsigned char bytes[40 * 8] = {0};
+        struct lmq_corpus corpus;
+        struct lmq_error err;
+        for (size_t k = 0; k < 40; k++) {
+            int64_t id = k == 7 ? cases[i].id : (int64_t)(300 + k);
+            for (size_t b = 0; b < cases[i].width; b++)
+                bytes[cases[i].width * k + b] =
+                    (unsigned char)((uint64_t)id >> 8 * b);
+        }
+        write_file(in_folder("ids"), bytes, 40 * cases[i].width);
+        ck_assert_int_eq(lmq_corpus_from_ids(in_folder("ids"), 65536, -1,
+                                             &protocol, &corpus, &err),
+                         LMQ_ERR_FORMAT);
+        ck_assert_msg(strstr(err.message, cases[i].said) != NULL, "%s",
+                      err.message);
+    }
+}
+END_TEST
+
 /* The bytes that bits per byte are of. */
 static long
 count_bytes(const char *text, const char *tokenizer, int splits)
@@ -538,6 +572,7 @@ main(void)
         second_half_scores_the_second_half_of_whole_windows,
         ids_of_a_large_vocabulary_have_four_bytes,
         ids_may_be_wider_than_they_need_be,
+        wide_ids_are_wide_though_one_is_none,
         bits_are_per_byte_of_the_text,
         documents_without_a_whole_window_are_told_of,
         texts_that_are_none_are_refused,
