@@ -106,6 +106,18 @@ expect 0 "$lmquant" validate $paragraphs "$fable" short.lmq short
 "$is_json" kld.mean < stdout | cmp -s predicted - ||
     fail "predicted $(cat predicted), found $("$is_json" kld.mean < stdout)"
 
+# Of paragraphs that take turns, both kinds are measured.
+awk 'BEGIN { for (i = 0; i < 100; i++) print "The cat\n\nOnce upon a time " \
+    "there was a cat who lived in a house and was not happy there.\n" }' > turns
+turns="$lmquant plan $paragraphs --text turns --target-bits 6 $fable"
+expect 0 $turns --max-tokens 100000
+n=$(($("$is_json" scored < stdout) / 2))
+for more in 0 20 40 60 80 100 120; do
+    expect 0 $turns --max-tokens $((n + more))
+    [ $((3 * $("$is_json" scored < stdout))) -gt $((2 * n)) ] ||
+        fail "of $n tokens $("$is_json" scored < stdout) are scored"
+done
+
 # ---- Forms ----
 
 expect 0 $plan -q --target-bits 6.5 "$fable"

@@ -110,11 +110,26 @@ check_outputs(const struct lmq_planner *planner, const char *output,
     return status;
 }
 
+/* Whether window i of n is one of n_wanted that are spread over them: in the
+ * middle of each share, or anywhere in it. */
+static bool
+is_spread(size_t i, size_t n, size_t n_wanted, bool is_anywhere)
+{
+    size_t share = (i * n_wanted + n_wanted - 1) / n;
+
+    if (!is_anywhere)
+        return (i * n_wanted + n / 2) / n != ((i + 1) * n_wanted + n / 2) / n;
+    size_t first = share * n / n_wanted, end = (share + 1) * n / n_wanted;
+    uint32_t mixed = (uint32_t)(share + 1) * UINT32_C(2654435761) >> 8;
+    return i == first + mixed % (end - first);
+}
+
 /* Moves some of the first n windows to the front, which are spread over them:
- * so many that they have `tokens`; says how many these are. */
+ * so many that they have `tokens`; says how many these are. Paragraphs may take
+ * turns in what they are, and the middles of shares with them. */
 static enum lmq_status
 spread_windows(struct lmq_corpus *corpus, size_t n, size_t tokens,
-               size_t *n_front, struct lmq_error *err)
+               bool is_anywhere, size_t *n_front, struct lmq_error *err)
 {
     struct lmq_window *rest = calloc(n + 1, sizeof(*rest));
     size_t n_tokens = 0, n_wanted, n_rest = 0;
@@ -127,7 +142,7 @@ spread_windows(struct lmq_corpus *corpus, size_t n, size_t tokens,
         n, (size_t)ceil((double)tokens * (double)n / (double)n_tokens));
     *n_front = 0;
     for (size_t i = 0; i < n; i++)
-        if ((i * n_wanted + n / 2) / n != ((i + 1) * n_wanted + n / 2) / n)
+        if (is_spread(i, n, n_wanted, is_anywhere))
             corpus->windows[(*n_front)++] = corpus->windows[i];
         else
             rest[n_rest++] = corpus->windows[i];
@@ -143,6 +158,7 @@ static enum lmq_status
 choose_windows(struct lmq_planner *planner, struct lmq_error *err)
 {
     struct lmq_corpus *corpus = &planner->job.corpus;
+    bool splits = planner->options->splits_documents != 0;
     size_t most, many = 0;
     /* What was asked for is not exceeded. */
     size_t times = planner->options->max_tokens == 0 ? MANY_TIMES : 1;
@@ -150,13 +166,14 @@ choose_windows(struct lmq_planner *planner, struct lmq_error *err)
     if (!lmq_size_mul(planner->n_many_tokens, times, &most))
         most = planner->n_many_tokens;
     enum lmq_status status = spread_windows(corpus, corpus->n_windows, most,
-                                            &planner->n_most, err);
+                                            splits, &planner->n_most, err);
     if (status == LMQ_OK)
         status = spread_windows(corpus, planner->n_most,
-                                planner->n_many_tokens, &many, err);
+                                planner->n_many_tokens, splits, &many, err);
     if (status == LMQ_OK)
         status =
-            spread_windows(corpus, many, FEW_TOKENS, &planner->n_few, err);
+            spread_windows(corpus, many, FEW_TOKENS, splits, &planner->n_few,
+                           err);
     lmq_planner_take_windows(planner, many);
     planner->n_few_scored = lmq_planner_scored(planner, planner->n_few);
     return status;
