@@ -248,6 +248,19 @@ check_values(const struct arguments *arguments)
     return -1;
 }
 
+/* Also where these have no use. */
+static int
+check_work(const struct arguments *arguments)
+{
+    const char *style;
+    int n;
+
+    return thread_option(arguments, &n) &&
+                   option_choice(arguments, "progress", &style)
+               ? -1
+               : EXIT_USAGE;
+}
+
 static int
 check_operands(const struct arguments *arguments)
 {
@@ -265,17 +278,30 @@ check_operands(const struct arguments *arguments)
                            arguments->operands[command->most],
                            command->operands);
     code = check_empty(arguments);
-    return code == -1 ? check_dashes(arguments) : code;
+    if (code == -1)
+        code = check_dashes(arguments);
+    return code == -1 ? check_work(arguments) : code;
 }
 
 /* ---- Parsing ---- */
+
+/* Scripts give -j and --progress to whatever they run: a command whose work is
+ * short takes them, too, and has no use for them. */
+static void
+list_taken(const struct command *command,
+           const struct option *tables[N_TABLES])
+{
+    list_tables(command, tables);
+    if (command->also == NULL)
+        tables[1] = work_options;
+}
 
 const struct option *
 find_option(const struct command *command, const char *name, size_t n)
 {
     const struct option *tables[N_TABLES];
 
-    list_tables(command, tables);
+    list_taken(command, tables);
     for (int i = 0; i < N_TABLES; i++)
         for (const struct option *o = tables[i]; o->name != NULL; o++)
             if (strlen(o->name) == n && strncmp(o->name, name, n) == 0)
@@ -288,7 +314,7 @@ find_letter(const struct command *command, char letter)
 {
     const struct option *tables[N_TABLES];
 
-    list_tables(command, tables);
+    list_taken(command, tables);
     for (int i = 0; i < N_TABLES; i++)
         for (const struct option *o = tables[i]; o->name != NULL; o++)
             if (o->letter == letter)

@@ -43,6 +43,10 @@ needed() {
 expect 0 "$lmquant" convert -q "$fable" fable.lmq
 expect 0 "$lmquant" export -q --to gguf fable.lmq fable.gguf
 
+expect 0 "$lmquant" inspect -j 2 --progress=never --json "$fable"
+expect 0 "$lmquant" tokenize -j 2 --progress=plain "$fable" \
+    "$srcdir/COPYING"
+
 # ---- Every option of every command: wrong values, before anything else ----
 
 n_values=0
@@ -196,6 +200,10 @@ grep -q 'did you mean' stderr && fail "zzzzz is like nothing"
 for command in $commands; do
     refused 2 "expected: " $command
     refused 2 "exclude each other" $command -q -v $(operands $command)
+    if [ $command != jobs ]; then # scripts give these to whatever they run
+        refused 2 "--threads is '0'" $command -j 0 $(operands $command)
+        refused 2 "expected auto" $command --progress=no $(operands $command)
+    fi
     refused 2 "'-' in place of a" $command $(needed $command) - \
         $(operands $command | sed -n 's/.* //p')
     case $command in
