@@ -162,6 +162,39 @@ feed_piece(void *buffer, size_t size, void *context)
     return n;
 }
 
+/* In place of a number that was whole before all were read as reals; NULL if
+ * it is none of these, or there is no memory. */
+static json_t *
+whole_again(const json_t *value, bool *was_short)
+{
+    const double most = 9007199254740992.0; /* all up to 2^53 are exact */
+    const double x = json_real_value(value);
+
+    if (!json_is_real(value) || !(fabs(x) <= most) || x != trunc(x))
+        return NULL;
+    json_t *whole = json_integer((json_int_t)x);
+    *was_short |= whole == NULL;
+    return whole;
+}
+
+static void
+make_whole(json_t *json, bool *was_short)
+{
+    for (void *at = json_object_iter(json); at != NULL;
+         at = json_object_iter_next(json, at)) {
+        json_t *whole = whole_again(json_object_iter_value(at), was_short);
+        if (whole != NULL)
+            json_object_iter_set_new(json, at, whole);
+        make_whole(json_object_iter_value(at), was_short);
+    }
+    for (size_t i = 0; i < json_array_size(json); i++) {
+        json_t *whole = whole_again(json_array_get(json, i), was_short);
+        if (whole != NULL)
+            json_array_set_new(json, i, whole);
+        make_whole(json_array_get(json, i), was_short);
+    }
+}
+
 static json_t *
 parse(const void *text, size_t size, size_t flags, json_error_t *problem,
       bool *was_short)
@@ -173,9 +206,11 @@ parse(const void *text, size_t size, size_t flags, json_error_t *problem,
     *was_short = feed.was_short || errno == ENOMEM;
     /* Files of Hugging Face say 10^30 for "no limit". */
     if (json == NULL && !*was_short && (flags & JSON_DECODE_INT_AS_REAL) == 0 &&
-        json_error_code(problem) == json_error_numeric_overflow)
-        return parse(text, size, flags | JSON_DECODE_INT_AS_REAL, problem,
+        json_error_code(problem) == json_error_numeric_overflow) {
+        json = parse(text, size, flags | JSON_DECODE_INT_AS_REAL, problem,
                      was_short);
+        make_whole(json, was_short);
+    }
     return json;
 }
 

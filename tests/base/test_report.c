@@ -77,9 +77,10 @@ START_TEST(json_that_grows_too_much_is_not_read)
 END_TEST
 
 /* What says "no limit" in tokenizer_config.json. */
-START_TEST(whole_numbers_beyond_64_bits_make_all_of_them_reals)
+START_TEST(whole_numbers_beyond_64_bits_are_reals_and_others_stay)
 {
-    static const char text[] = "[1000000000000000019884624838656, 3]";
+    static const char text[] = "[1000000000000000019884624838656, 3, "
+                               "{\"half\": 0.5, \"list\": [-7]}]";
     static const char endless[] = "[1e999]";
     struct lmq_error err = {0};
     json_error_t problem;
@@ -89,7 +90,12 @@ START_TEST(whole_numbers_beyond_64_bits_make_all_of_them_reals)
                                    &err),
                      LMQ_OK);
     ck_assert_double_eq(json_real_value(json_array_get(json, 0)), 1e30);
-    ck_assert_double_eq(json_real_value(json_array_get(json, 1)), 3);
+    ck_assert_int_eq(json_integer_value(json_array_get(json, 1)), 3);
+    const json_t *inner = json_array_get(json, 2);
+    ck_assert_double_eq(json_real_value(json_object_get(inner, "half")), 0.5);
+    ck_assert_int_eq(
+        json_integer_value(json_array_get(json_object_get(inner, "list"), 0)),
+        -7);
     json_decref(json);
     ck_assert_int_eq(lmq_json_read(endless, sizeof(endless) - 1, 0, &json,
                                    &problem, &err),
@@ -282,7 +288,7 @@ main(void)
     const TTest *const tests[] = {
         paths_lead_to_nodes,
         json_that_grows_too_much_is_not_read,
-        whole_numbers_beyond_64_bits_make_all_of_them_reals,
+        whole_numbers_beyond_64_bits_are_reals_and_others_stay,
         numbers_of_json_are_finite_or_null,
         a_tree_that_lost_something_is_null,
         floats_keep_their_bits_through_json,
