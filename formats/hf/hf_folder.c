@@ -93,13 +93,28 @@ add_side_config(struct lmq_checkpoint *checkpoint, json_t *config, char **path,
     return status;
 }
 
+/* What compressed-tensors named otherwise before its version 0.6. */
+static enum lmq_status
+add_old_config(json_t *config, struct lmq_error *err)
+{
+    json_t *old = json_object_get(config, "compression_config");
+
+    if (json_object_get(old, "quant_method") != NULL &&
+        lmq_packed_said(config) == NULL &&
+        json_object_set(config, "quantization_config", old) != 0)
+        return lmq_fail_nomem(err);
+    return LMQ_OK;
+}
+
 static enum lmq_status
 understand_packing(struct lmq_checkpoint *checkpoint, json_t *config,
                    struct lmq_error *err)
 {
-    char *path;
-    enum lmq_status status = add_side_config(checkpoint, config, &path, err);
+    char *path = NULL;
+    enum lmq_status status = add_old_config(config, err);
 
+    if (status == LMQ_OK)
+        status = add_side_config(checkpoint, config, &path, err);
     if (status == LMQ_OK)
         status = lmq_packed_understand(checkpoint, config, err);
     if (status != LMQ_OK && path != NULL)

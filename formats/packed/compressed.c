@@ -190,7 +190,9 @@ attach_zeros(const struct lmq_packer *packer, struct lmq_affine *affine,
 {
     enum lmq_status status;
 
-    if (p->zeros == NULL && is_asymmetric(packer)) {
+    /* The library left out those that were all 0, until 0.9: one may be. */
+    if (p->zeros == NULL && is_asymmetric(packer) &&
+        p->scales->n_elements > 1) {
         const char *ending = p->bits != 0 ? PACKED : PLAIN;
         return lmq_packer_need(packer, p->codes, ending, ".weight_zero_point",
                                &p->zeros, err);

@@ -140,6 +140,13 @@ START_TEST(words_and_bytes_have_scales_of_every_strategy)
          true, false, 32}, /* all -1 */
         {{1, 32, "[12,2]", GROUP("5", ", \"symmetric\": false")}, 5, true,
          true, 32},
+        {{1, 32, "[12,2]",
+          "{\"compression_config\": {\"quant_method\": "
+          "\"compressed-tensors\", \"config_groups\": {\"group_0\": "
+          "{\"weights\": {\"num_bits\": 2}}}}}"}, /* older than 0.6 */
+         2, true, false, 32},
+        {{ROWS, COLS, "[1]", GROUP("4", ", \"symmetric\": false")}, 4, true,
+         false, 64}, /* all of these zero points are 0 */
         {{ROWS, COLS, "[1]", GROUP("8", "")}, 8, false, false, 64},
         {{1, COLS, "[12,1]", GROUP("8", "")}, 8, false, false, 64},
         {{1, COLS, "[12,1]", GROUP("8", ", \"symmetric\": false")}, 8, false,
