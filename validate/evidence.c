@@ -369,14 +369,14 @@ doubt_reference(const struct lmq_job *job, const json_t *report,
 
     if (!json_is_number(ppl))
         lmq_doubt(notes,
-                  "the reference would do better to guess: its perplexity is "
-                  "too large to be a number; is this its tokenizer, and a text "
-                  "of its kind?");
-    else if (json_number_value(ppl) > (double)job->vocabulary)
+                  "the reference does no better than to guess: its perplexity "
+                  "is too large to be a number; is this its tokenizer, and a "
+                  "text of its kind?");
+    else if (round(json_number_value(ppl)) >= (double)job->vocabulary)
         lmq_doubt(notes,
-                  "the reference would do better to guess: its perplexity is "
-                  "%.0f with %zu tokens; is this its tokenizer, and a text of "
-                  "its kind?",
+                  "the reference does no better than to guess: its perplexity "
+                  "is %.0f with %zu tokens; is this its tokenizer, and a text "
+                  "of its kind?",
                   json_number_value(ppl), job->vocabulary);
 }
 

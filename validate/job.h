@@ -81,6 +81,10 @@ const char *lmq_judged_activations(const struct lmq_judged *candidate);
 enum lmq_status lmq_job_check_page(const struct lmq_job *job,
                                    struct lmq_error *err);
 
+/* Texts or ids, and what goes with them. */
+enum lmq_status lmq_job_check_texts(const struct lmq_validate_options *options,
+                                    struct lmq_error *err);
+
 /* Opens the models, reads the text. */
 enum lmq_status lmq_job_set_up(struct lmq_job *job, struct lmq_error *err);
 void lmq_job_tear_down(struct lmq_job *job);

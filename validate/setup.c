@@ -61,6 +61,20 @@ check_measured(const struct lmq_job *job, const char *gate,
     return LMQ_OK;
 }
 
+enum lmq_status
+lmq_job_check_texts(const struct lmq_validate_options *o,
+                    struct lmq_error *err)
+{
+    if (o->tokens != NULL && o->n_texts > 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".tokens is in place of .texts");
+    if (o->tokens != NULL && o->splits_documents != 0)
+        return lmq_fail(err, LMQ_ERR_ARG, 0,
+                        ".splits_documents is for texts: .tokens has no "
+                        "paragraphs");
+    return LMQ_OK;
+}
+
 /* What can be wrong whatever the models are; without a reference too. */
 static enum lmq_status
 parse_options(struct lmq_job *job, struct lmq_error *err)
@@ -102,9 +116,9 @@ parse_options(struct lmq_job *job, struct lmq_error *err)
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         "a validation computes whole windows: .batch and "
                         ".all_logits have no meaning for it");
-    if (o->tokens != NULL && o->n_texts > 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        ".tokens is in place of .texts");
+    status = lmq_job_check_texts(o, err);
+    if (status != LMQ_OK)
+        return status;
     job->protocol = (struct lmq_protocol){
         .is_second_half = is_second_half != 0,
         .splits_documents = o->splits_documents != 0,

@@ -355,13 +355,15 @@ says "judged against itself, but for its keys and values in float32 both times"
 printf "$(awk 'BEGIN { for (i = 1; i < 400; i++)
     printf "\\%03o\\000", i * i * 7 % 251 }')" > guesses
 expect 0 "$lmquant" validate --ctx 32 --tokens guesses "$fable" fable.lmq
-says "the reference would do better to guess"
+says "the reference does no better than to guess"
 printf "$(awk 'BEGIN { for (i = 1; i < 400; i++)
     printf "\\%03o\\000\\000\\000", i * i * 7 % 251 }')" > wide
 mv stdout narrow
 expect 0 "$lmquant" validate --ctx 32 --tokens wide "$fable" fable.lmq
 grep "^perplexity" narrow > wanted && grep "^perplexity" stdout |
     cmp -s wanted - || fail "ids of 4 bytes are others: $(cat stdout)"
+refused 2 "--split-documents is for texts: --tokens has no paragraphs" \
+    validate --split-documents --tokens wide "$fable" fable.lmq
 expect 0 "$lmquant" validate --ctx 32 "$fable" fable.lmq text
 says "tokens are scored, which says next to nothing"
 expect 0 "$lmquant" validate --ctx 32 --max-tokens 400 "$fable" fable.lmq \

@@ -66,8 +66,8 @@ check_options(const struct lmq_planner *planner, struct lmq_error *err)
         lmq_hint(err, "one of .target_size, .target_bits and .target_kld");
         return LMQ_ERR_ARG;
     }
-    if (o->tokens != NULL && o->n_texts > 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0, ".tokens is in place of .texts");
+    if (lmq_job_check_texts(planner->job.options, err) != LMQ_OK)
+        return LMQ_ERR_ARG;
     if (o->target_bits < 0 || !isfinite(o->target_bits))
         return lmq_fail(err, LMQ_ERR_ARG, 0,
                         ".target_bits is %g, expected a number above 0",
