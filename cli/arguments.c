@@ -198,10 +198,11 @@ check_dashes(const struct arguments *arguments)
         const char *value = arguments->given[i].value;
         if (option->argument == NULL || value == NULL || !is_dash(value))
             continue;
-        if (strcmp(option->argument, "FILE") == 0)
+        if (strcmp(option->argument, "FILE") == 0 ||
+            strcmp(option->argument, "FOLDER") == 0)
             return usage_error(command,
-                               "--%s cannot be standard input; './-' is a "
-                               "file of that name",
+                               "--%s cannot be standard input; './-' is of "
+                               "that name",
                                option->name);
         if (is_text(option) && n_texts++ > 0)
             return usage_error(command, "standard input is there only once");
