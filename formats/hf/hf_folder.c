@@ -98,8 +98,10 @@ static enum lmq_status
 add_old_config(json_t *config, struct lmq_error *err)
 {
     json_t *old = json_object_get(config, "compression_config");
+    const char *method =
+        json_string_value(json_object_get(old, "quant_method"));
 
-    if (json_object_get(old, "quant_method") != NULL &&
+    if (method != NULL && strcmp(method, "compressed-tensors") == 0 &&
         lmq_packed_said(config) == NULL &&
         json_object_set(config, "quantization_config", old) != 0)
         return lmq_fail_nomem(err);

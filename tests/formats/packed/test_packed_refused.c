@@ -180,6 +180,7 @@ START_TEST(what_is_not_packed_is_not_refused)
         CONFIG("\"quant_method\": \"compressed-tensors\""),
         "{\"quantization_config\": null}",
         "{\"quantization_config\": {\"quant_method\": \"fp8\"}}",
+        "{\"compression_config\": {\"quant_method\": \"sparseml\"}}",
     };
 
     mkdir(in_folder("model"), 0777);
