@@ -162,8 +162,8 @@ feed_piece(void *buffer, size_t size, void *context)
     return n;
 }
 
-/* In place of a number that was whole before all were read as reals; NULL if
- * it is none of these, or there is no memory. */
+/* In place of a number without a fraction, as none can be told from 3.0 where
+ * all were read as reals; NULL for others, or without memory. */
 static json_t *
 whole_again(const json_t *value, bool *was_short)
 {
@@ -207,9 +207,13 @@ parse(const void *text, size_t size, size_t flags, json_error_t *problem,
     /* Files of Hugging Face say 10^30 for "no limit". */
     if (json == NULL && !*was_short && (flags & JSON_DECODE_INT_AS_REAL) == 0 &&
         json_error_code(problem) == json_error_numeric_overflow) {
+        bool is_cut = false;
         json = parse(text, size, flags | JSON_DECODE_INT_AS_REAL, problem,
                      was_short);
-        make_whole(json, was_short);
+        make_whole(json, &is_cut);
+        *was_short |= is_cut;
+        if (is_cut) /* else it might be so twice, and alike */
+            drop(&json);
     }
     return json;
 }
