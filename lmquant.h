@@ -676,7 +676,7 @@ struct lmq_validate_options {
     size_t stride;            /* 0: as context */
     const char *score;        /* "all" (default), "second-half" */
     size_t max_tokens;        /* 0: all of the text */
-    int splits_documents;     /* each paragraph is a document */
+    int splits_documents;     /* each paragraph of the texts is a document */
     uint64_t memory;          /* bytes; 0: half of what is free */
     int has_attribution;
     int has_floor;            /* the reference against itself too */

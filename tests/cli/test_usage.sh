@@ -362,6 +362,16 @@ mv stdout narrow
 expect 0 "$lmquant" validate --ctx 32 --tokens wide "$fable" fable.lmq
 grep "^perplexity" narrow > wanted && grep "^perplexity" stdout |
     cmp -s wanted - || fail "ids of 4 bytes are others: $(cat stdout)"
+# A model of zeros finds all tokens alike.
+cp -r "$fable" blank && chmod -R u+w blank
+set -- $(od -An -tu1 -N3 "$fable/model.safetensors") # of its header
+n=$(($1 + 256 * ($2 + 256 * $3) + 8))
+{
+    head -c $n "$fable/model.safetensors"
+    head -c $(($(wc -c < "$fable/model.safetensors") - n)) /dev/zero
+} > blank/model.safetensors
+expect 0 "$lmquant" validate --ctx 32 blank "$fable" text
+says "the reference does no better than to guess: its perplexity is 512 with 512"
 refused 2 "--split-documents is for texts: --tokens has no paragraphs" \
     validate --split-documents --tokens wide "$fable" fable.lmq
 expect 0 "$lmquant" validate --ctx 32 "$fable" fable.lmq text
