@@ -9,7 +9,7 @@ is_json=$top_builddir/tests/build/is_json
 in_terminal=$top_builddir/tests/cli/in_terminal
 files=$srcdir/tests/files
 fable=$srcdir/tests/data/fable
-commands="convert validate run inspect verify diff export split join seal merge jobs bench tokenize"
+commands="convert validate plan run inspect verify diff export split join seal merge jobs bench tokenize"
 work=$(mktemp -d "${TMPDIR:-/tmp}/lmquant-test-XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM

@@ -151,6 +151,9 @@ range run threads 1 1024 -- 0 1025
 range validate stride 1 -- 0
 range validate max-tokens 1 -- 0
 range validate memory 1 4G 500MB .5k 1.5g -- 0 G 1.5x 0.1
+range plan max-tokens 1 -- 0
+range plan memory 1 4G -- 0
+range plan target-bits 1e-12 64 -- 0 65
 range bench rounds 1 100 -- 0 101
 range bench batch 1 65536 -- 0 65537
 range bench prefill 1 -- 0
@@ -208,7 +211,7 @@ for command in $commands; do
         $(operands $command | sed -n 's/.* //p')
     case $command in
     run | tokenize) set -- "$fable" text text ;;
-    validate | merge) continue ;;
+    validate | plan | merge) continue ;;
     jobs) set -- --nodes 2 convert a b.lmq c ;;
     *) set -- a b c ;;
     esac
@@ -470,6 +473,10 @@ works() {
     case $1 in
     convert) echo "convert -f $fable again.lmq" ;;
     validate) echo "validate --ctx 32 $fable fable.lmq text" ;;
+    plan)
+        echo "plan --target-bits 6 --ctx 64 --max-tokens 300 \
+            --text $fable/held-out-b.txt $fable"
+        ;;
     run) echo "run -n 4 fable.lmq Once" ;;
     inspect) echo "inspect fable.lmq" ;;
     verify) echo "verify fable.lmq" ;;
