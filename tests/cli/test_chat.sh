@@ -44,6 +44,17 @@ expect 0 "$lmquant" run --chat --chat-format=mistral-v1 --temp=0 --ctx=96 \
     -n 20 fable.lmq < many
 says 'forgotten'
 says 'answers: 6;'
+# What is left is answered as if nothing had been before, but for the system's
+# words.
+printf 'Once upon a time there was a fox.\nAnd the hen\n' > two
+tail -n 1 two > second
+for lines in second two; do
+    expect 0 "$lmquant" run --chat --chat-format=llama2 -t 0 --ctx=96 -n 12 \
+        --system=Tell fable.lmq < $lines
+    tail -n 1 stdout > $lines.answer
+done
+says 'the oldest question, with the answer, is forgotten'
+cmp -s two.answer second.answer || fail "forgotten is another: $(cat *.answer)"
 expect 2 "$lmquant" run --chat --chat-format=mistral-v1 --ctx=8 fable.lmq \
     < many
 says 'the context room for 8'
@@ -51,8 +62,10 @@ is_one_sentence "a question without room"
 
 # ---- Formats ----
 
-expect 2 "$lmquant" run --chat-format=list --json
-says "--chat-format=list is a table"
+for data in --json --yaml; do
+    expect 2 "$lmquant" run --chat-format=list $data
+    says "--chat-format=list is a table"
+done
 expect 0 "$lmquant" run --chat-format=list
 grep -q '^chatml .*Qwen' stdout || fail "the list lacks chatml"
 expect 3 "$lmquant" run --chat fable.lmq < first
