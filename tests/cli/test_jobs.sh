@@ -112,6 +112,8 @@ for tie in auto never; do
 done
 grep -q -- '--array=1-3%1 .*part$' log || fail "at once: $(cat log)"
 grep -q '^seq .*parallel' c.sh && fail "many hosts at once"
+script c.sh --nodes 3 convert --own-text "$fable" x.lmq
+grep -q -- '--array=1-3%1 ' c.sh || fail "texts of their own are written at once"
 expect 0 "$lmquant" convert -q "$fable" fable.lmq
 expect 0 "$lmquant" validate -q --json -c 64 "$odd" fable.lmq "$odd.txt" \
     --gate 'kld.mean<=1'

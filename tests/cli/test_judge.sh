@@ -187,6 +187,8 @@ grep -qF '<code>x&#124;y&#96;&#60;b&#62;&#64;me/fine.lmq</code> |' \
     "$work/stdout" || fail "one of two of a name is not told"
 expect 0 "$lmquant" validate --markdown $few "$fable" fable.lmq a.txt
 grep -q '^| `fable.lmq` | PASS |' "$work/stdout" || fail "Markdown of one"
+grep -q "^Judged against \`$fable\` (perplexity [0-9.]*) over [0-9]* tokens" \
+    "$work/stdout" || fail "Markdown of one tells not how: $(cat "$work/stdout")"
 
 # ---- Gates that a model cannot have, before anything is computed ----
 

@@ -45,6 +45,7 @@ expect 0 $plan --target-kld 0.01 "$fable"
 prints ' smaller$'
 prints '^version: 1$'
 grep -q 'makes it' stdout && fail "a recipe is named that is not written"
+grep -q 'keys, values' stdout && fail "keys and values are weighed unasked"
 
 grep -q 'trained for' stderr && fail "a note on windows of 64"
 for part in "--target-bits 6" "--part 1/2"; do
