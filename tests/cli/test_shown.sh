@@ -45,6 +45,12 @@ says "is no token id"
 echo 99999 > "$work/ids"
 expect_from "$work/ids" 3 "$lmquant" tokenize --decode "$fable_lmq"
 says "token id 99999 is out of range, the vocabulary has 512"
+echo 1 338 > "$work/ids"
+expect_from "$work/ids" 0 "$lmquant" tokenize --decode "$fable_lmq"
+[ "$(cat "$work/stdout")" = On ] || fail "--decode: $(cat "$work/stdout")"
+expect_from "$work/ids" 0 "$lmquant" tokenize --decode --special "$fable_lmq"
+[ "$(cat "$work/stdout")" = '<s> On' ] ||
+    fail "--decode --special: $(cat "$work/stdout")"
 expect 2 "$lmquant" tokenize --ids --decode "$fable_lmq" "$work/text"
 says "exclude each other"
 expect 2 "$lmquant" tokenize --decode --no-bos "$fable_lmq" "$work/text"
@@ -166,4 +172,140 @@ header="{\"$name\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}"
 expect 0 "$lmquant" inspect --tensors "$work/long.safetensors"
 shows "..."
 awk 'length > 80' "$work/stdout" | grep -q . && fail "a long name is not cut"
+
+# ---- Summaries ----
+
+cd "$work" || exit 99
+cp -r "$fable" fable
+# summary COMMAND...: what it prints for people is what comes as input, but for
+# times and exact sizes.
+summary() {
+    cat > wanted
+    expect 0 "$lmquant" "$@"
+    sed 's/^  [0-9.]* s, .* of input per second$/  TIME/
+        s/, [0-9.]* s$/, TIME/; s/([0-9]* bytes)/(BYTES)/
+        /^  made by  *lmquant [0-9]/d' stdout |
+        diff wanted - > differences ||
+        fail "$* says something else: $(cat differences)"
+}
+summary convert fable m.lmq << 'END'
+fable (safetensors, 379 thousand parameters)
+  39 tensors: 29 quantized in groups of 32, 9 kept, 1 alias
+  the head is the embedding (found by configuration)
+  signal to noise 46.2 dB, worst 45.4 dB (blk.3.ffn_down.weight)
+m.lmq
+  1.52 MB -> 453 kB (BYTES), 8.90 bits per weight
+  TIME
+END
+shows " ($(wc -c < m.lmq) bytes)"
+summary convert -e q4 --keep output --keep token_embd --keep 'blk.0.*' \
+    --set 'blk.1.*=bf16' --set 'blk.2.*=q8,group=64' --tie never --parts 3 \
+    fable x.lmq << 'END'
+fable (safetensors, 428 thousand parameters)
+  39 tensors: 14 quantized in groups of 32 (7), 64 (7), 25 kept (7 as bf16)
+  signal to noise 24.3 dB, worst 20.9 dB (blk.3.ffn_down.weight)
+x.lmq in 3 files
+  1.52 MB -> 1.09 MB (BYTES), 19.67 bits per weight
+  TIME
+END
+summary convert -f m.lmq again.lmq << 'END'
+m.lmq (lmq, 379 thousand parameters)
+  39 tensors: 29 quantized in groups of 32 (29 as they were), 9 kept, 1 alias
+  the head is the embedding (found by configuration)
+again.lmq
+  453 kB -> 453 kB (BYTES), 8.90 bits per weight
+  TIME
+END
+summary convert -v --on-nonfinite=zero "$files/bad-nan.safetensors" nan.lmq \
+    << END
+$files/bad-nan.safetensors (safetensors, 6 parameters)
+  1 tensor: 1 quantized in groups of 32, 0 kept
+  signal to noise 84.3 dB, worst 84.3 dB (w)
+  1 element was not finite and became 0
+nan.lmq
+  89 bytes -> 1.81 kB (BYTES), 725.33 bits per weight
+  TIME
+
+tensor                               from  to       bits max error  SNR dB
+w                                    f32   q8/32  725.33   6.1e-05    84.3
+END
+expect 0 "$lmquant" convert --dry-run fable never.lmq
+shows 'never.lmq (not written: --dry-run)'
+shows 'blk.0.attn_norm.weight               f32   f32     32.00'
+grep -q 'per second' stdout && fail "a dry run took time"
+expect 0 "$lmquant" convert --part 2/3 fable p.lmq
+shows 'part 2 of 3: p-00002-of-00003.lmq, 147 kB; lmquant seal makes a set'
+summary export --to gguf m.lmq m.gguf << 'END'
+m.lmq (lmq, 379 thousand parameters)
+m.gguf (gguf, q8_0): the same weights, bit for bit
+  m.gguf                                           645 kB
+  453 kB -> 645 kB, TIME
+END
+expect 0 "$lmquant" export --to safetensors --type f16 m.lmq st
+shows 'st (safetensors, f16): weights were rounded'
+summary join x-00002-of-00003.lmq x.lmq << 'END'
+x-00002-of-00003.lmq: 3 files, 39 tensors
+x.lmq
+  x.lmq                                           1.08 MB
+  1 file, 1.08 MB (BYTES), TIME
+END
+mkdir set
+summary split --shard-size 300K m.lmq set << 'END'
+m.lmq: 1 file, 39 tensors
+set/m.lmq
+  2 files, 454 kB (BYTES), TIME
+END
+expect 0 "$lmquant" split -f -v --shard-size 300K m.lmq set
+shows '  m-00002-of-00002.lmq  '
+rm set/m-00002-of-00002.lmq
+expect 3 "$lmquant" verify set
+shows 'm-00002-of-00002.lmq is missing'
+summary diff m.lmq m.lmq << 'END'
+38 of 38 tensors are identical
+description: the same
+tokenizer: the same
+the checkpoints are identical
+END
+expect 0 "$lmquant" convert -q -f --keep '*' --set 'blk.1.ffn_down=q8' \
+    --rope-theta 500 fable one.lmq
+summary diff fable one.lmq << 'END'
+tensor, the worst first                 max error  rms error  SNR dB     cosine
+blk.1.ffn_down.weight                     0.00247   0.000574    46.5  0.9999889
+37 of 38 tensors are identical
+all of them                               0.00247   0.000129    61.6  0.9999997
+description: rope_theta is 10000 in the first, 500 in the second
+tokenizer: the same
+END
+digests=$files/lmq/good-digests.lmq
+"$lmquant" verify "$digests" | grep -q 'not checked' ||
+    for digest in root content; do
+        "$lmquant" verify --json "$digests" > said
+        expect 0 "$lmquant" verify --against \
+            "$("$is_json" digests.$digest < said | tr -d '"')" "$digests"
+        [ "$(sed -n 's/^  \([a-z]*\) .* (as asked for)$/\1/p' stdout)" = \
+            $digest ] || fail "$digest was asked for: $(cat stdout)"
+    done
+summary inspect m.lmq << 'END'
+m.lmq
+  format           lmq, 1 file, 453 kB
+  parameters       379 thousand in 39 tensors, 8.90 bits each
+  tokenizer        tokenizer.json, tokenizer_config.json, generation_config.json
+                   Hugging Face, 512 tokens
+model: llama
+  layers           4
+  dim              96
+  hidden dim       200
+  heads            6
+  kv heads         2
+  head dim         16
+  vocabulary       512
+  context          256
+  norm epsilon     1e-05
+  rope theta       10000
+  head             the embedding
+container: version 1.0
+  quantization     groups of 32, f16 scales, search, tiles
+  tied head        found by configuration
+  made from        model.safetensors (1.52 MB, CRC-32 b2222372)
+END
 finish
