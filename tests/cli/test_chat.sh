@@ -125,6 +125,20 @@ says '--stop is empty'
 expect 2 "$lmquant" run $(yes -- --stop=z | head -n 32) fable.lmq x
 says '--stop is given more than 31 times'
 
+# ... and the token that ends a text or an answer, unless it is to be ignored.
+expect 0 "$lmquant" run -q -s 1 --json fable.lmq 'Once upon a time'
+[ "$("$is_json" ended < stdout)" = true ] || fail "the text has no end"
+expect 0 "$lmquant" run -s 1 fable.lmq 'Once upon a time'
+says ' (the text has ended)'
+expect 0 "$lmquant" run -s 1 --ignore-eos fable.lmq 'Once upon a time'
+says 'generated: 256 tokens'
+talk="run --chat --chat-format=llama2 -s 5 fable.lmq"
+expect 0 "$lmquant" $talk < first
+n=$(sed -n 's/.*generated: \([0-9]*\) .*/\1/p' stderr)
+[ "$n" -lt 40 ] || fail "the answer has no end: $(cat stdout)"
+expect 0 "$lmquant" $talk --ignore-eos -n 40 < first
+says 'generated: 40 tokens'
+
 # What begins with a blank begins so in data, too; and behind a prompt.
 expect 0 "$lmquant" run -q -t 0 -n 8 --json fable.lmq 'Once upon a time,'
 printf '%s%s\n' "$("$is_json" prompt < stdout)" "$("$is_json" text < stdout)" |
@@ -172,6 +186,18 @@ grep -qF "$word" stdout && fail "--stop=$word is shown: $(cat stdout)"
 expect 0 "$lmquant" run --chat --chat-format=llama2 -t 0 -n 4000 --ctx=64 \
     fable.lmq < first
 says 'the context of 64 is full: the answer ends here'
+
+# ... as does the format's own token, which need not end a text: here the colon.
+expect 0 "$lmquant" run -q --chat --chat-format=chatml -t 0 -n 20 fable.lmq \
+    < first
+case $(cat stdout) in
+Moral:*) ;;
+*) fail "an answer without a moral: $(cat stdout)" ;;
+esac
+sed 's/"id": 2, .*/&, { "id": 493, "content": "<|im_end|>", "special": true }/
+    s/":": 493/"<|im_end|>": 493/' "$fable/tokenizer.json" > model/tokenizer.json
+expect 0 "$lmquant" run -q --chat --chat-format=chatml -t 0 -n 20 model < first
+[ "$(cat stdout)" = Moral ] || fail "the answer has no end: $(cat stdout)"
 
 # ... and without its thought, though the token that ends that is not shown: here
 # it is the colon's, and the answer "Moral: what you give away comes back." What is
@@ -248,5 +274,18 @@ grep -q '^> ' screen || fail "nobody is asked: $(cat screen)"
 status=$?
 [ $status -eq 0 ] || fail "^C and ^D end with $status: $(cat screen)"
 grep -q 'answers: 1;' screen || fail "not one answer: $(cat screen)"
+
+# ... and in an answer it ends that.
+talk="run --chat --chat-format=llama2 -t 0 --ignore-eos --ctx=4096 fable.lmq"
+expect 0 "$lmquant" $talk -q -n 5 < first
+{
+    printf '\001> \001Once upon a time\n\001%s\001\003\001> \001\004' \
+        "$(head -n 1 stdout)"
+} | "$in_terminal" 80 "$lmquant" $talk > screen
+status=$?
+[ $status -eq 0 ] || fail "^C in an answer and ^D end with $status"
+grep -q 'answers: 1;' screen || fail "not one answer: $(cat screen)"
+grep -q 'the context of 4096 is full' screen &&
+    skip "the answer was over before ^C came"
 
 finish
