@@ -146,6 +146,41 @@ script c.sh --nodes 2 convert -- "$fable" -x/m.lmq
 expect 0 sh c.sh
 expect 0 "$lmquant" verify -q ./-x
 
+# Which words stand in the parts, and which in the last step.
+steps() { # PART LAST
+    printf '%s\n%s\n' "$1" "$2" > wanted
+    sed -n 's/^    exec lmquant \(.*\) ;;$/\1/p' c.sh |
+        diff wanted - > differences || fail "steps: $(cat differences)"
+}
+cp "$fable/config.json" c.json
+touch t.json x.txt
+words="--tokenizer t.json --config c.json --rope-theta 5 --norm-eps 1e-5"
+words="$words --no-mmap --threads 3"
+script c.sh --nodes 2 convert -q -f -e q4 --keep a $words "$fable" x.lmq
+steps "convert --part \"\$i/2\" --quiet --force --encoding q4 --keep a $words \
+$fable x.lmq" "seal --force $words ."
+words="$words --text x.txt $fable"
+last="--report x.html --gate kld.p90<1 --baseline t.json --markdown"
+script c.sh --nodes 2 validate -q -f $last -c 64 $words t.json
+steps "validate --part \"\$i/2\" --force \
+--report lmquant-parts/part-\"\$i\".json --quiet --ctx 64 $words t.json" \
+    "merge --report x.html --gate 'kld.p90<1' --baseline t.json --markdown \
+--force lmquant-parts/part-*.json"
+for data in --json --yaml; do
+    script c.sh --nodes 2 validate $data "$fable" t.json
+    steps "validate --part \"\$i/2\" --force \
+--report lmquant-parts/part-\"\$i\".json $fable t.json" \
+        "merge $data lmquant-parts/part-*.json"
+done
+last="--output x.yaml --report x.html --json --yaml"
+for target in "--target-size 9M" "--target-bits 5" "--target-kld 1"; do
+    script c.sh --nodes 2 plan -q -f $last $target $words
+    steps "plan --part \"\$i/2\" --force \
+--output lmquant-plan-parts/part-\"\$i\".json --quiet $words" \
+        "plan --quiet --force $last $target $words \
+lmquant-plan-parts/part-*.json"
+done
+
 refused 2 "expected: convert|validate|plan"
 refused 2 "none of convert, validate and plan" --nodes 2 run "$fable"
 refused 2 "--nodes N says" convert "$fable" x.lmq
@@ -199,7 +234,11 @@ for option in --tokens --task --text; do
     refused 1 "nowhere.txt: cannot open" --nodes 2 validate \
         $option nowhere.txt "$fable" gone.lmq
 done
-for option in --attribute --floor --part=1/2; do
+for option in --attribute --floor; do
+    refused 2 "$option does not go with jobs: parts cannot measure that" \
+        --nodes 2 validate $option "$fable" gone.lmq
+done
+for option in --part=1/2 --progress=plain; do
     refused 2 "${option%%=*} does not go with jobs" \
         --nodes 2 validate $option "$fable" gone.lmq
 done
