@@ -345,6 +345,8 @@ expect 0 moved/bin/lmquant validate -q --max-tokens 200 "$fable" fable.lmq
 
 refused 3 "MODEL stands before it" validate "$fable" text
 refused 3 "MODEL stands before it" validate "$fable" text fable.lmq
+refused 3 "bad-dims-wrap.gguf: " validate "$fable" "$files/bad-dims-wrap.gguf"
+grep -q 'if this is' stderr && fail "a damaged model is taken for a text"
 expect 0 "$lmquant" validate --ctx 32 fable.lmq "$fable" text
 says "note: the reference fable.lmq is quantized and the judged $fable is not"
 expect 0 "$lmquant" validate -q --json --ctx 32 fable.lmq "$fable" text
