@@ -146,6 +146,39 @@ script c.sh --nodes 2 convert -- "$fable" -x/m.lmq
 expect 0 sh c.sh
 expect 0 "$lmquant" verify -q ./-x
 
+# The arithmetic, as it stands in the script.
+costs() { # ARGUMENTS...
+    script c.sh "$@"
+    sed '1,/^#$/d; /^set -eu/,$d' c.sh | diff - wanted > differences ||
+        fail "$*: other costs: $(cat differences)"
+}
+cat > wanted << 'EOF'
+# all: reads 1.52 MB, writes about 391 kB
+# each of 3: reads 506 kB, writes about 130 kB, in about 1 s
+# (170 MB/s of source)
+# disk: about 391 kB beside the source; memory: below 1 GB each
+# lmquant convert --dry-run says the exact sizes
+EOF
+costs --nodes 3 convert "$fable" x.lmq
+sed 's/391 kB/237 kB/; s/130 kB/78.9 kB/; s/1 s$/8.4 minutes/
+    s/170 MB/1 kB/' wanted > other
+mv other wanted
+costs --nodes 3 --rate 1K convert -e q4 -g 32 --scales f32 "$fable" x.lmq
+cat > wanted << 'EOF'
+# each of 2 reads the reference, 1.52 MB, once for up to 16 windows of its own,
+# and each model as often; reading alone takes about 4.2 hours a time (100 bytes/s)
+# memory: half of what is free of each machine, or --memory; disk: 33 bytes for a
+# token and a model
+EOF
+costs --nodes 2 --rate 100 validate "$fable" "$odd.txt"
+cat > wanted << 'EOF'
+# each of 2 measures its share of the matrices and encodings over 2,048 tokens;
+# for as many at a time as memory has room for it reads the checkpoint, 1.52 MB,
+# once, which takes about 1 s (200 MB/s)
+# the last step measures the choice alone, over --max-tokens (16,384)
+EOF
+costs --nodes 2 plan --text "$odd.txt" --target-bits 6 "$fable"
+
 # Which words stand in the parts, and which in the last step.
 steps() { # PART LAST
     printf '%s\n%s\n' "$1" "$2" > wanted
@@ -199,6 +232,8 @@ script c.sh --nodes 2 -j 3 convert "$fable" x.lmq
 grep -q -- ' --cpus-per-task=3 ' c.sh || fail "-j asks for no cores"
 refused 2 "control character" --nodes 2 convert "$fable" 'x
 .lmq'
+refused 2 "control character" --nodes 2 --sbatch='--comment=x
+y' convert "$fable" x.lmq
 for option in --part=1/2 --parts=2 --resume --dry-run --json --yaml \
     --progress=never; do
     refused 2 "${option%%=*} does not go with jobs" \
