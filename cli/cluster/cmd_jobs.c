@@ -607,6 +607,10 @@ run(const struct arguments *arguments)
         !option_size(arguments, "rate", 1000, &jobs.rate) ||
         !check_words(arguments, converts))
         return EXIT_USAGE;
+    if (converts && has_option(arguments, "parts-folder"))
+        return usage_error(arguments->command,
+                           "--parts-folder is of validate and plan: the parts "
+                           "of a conversion come to where the set is");
     int code = check_command(arguments, command);
     if (code != EXIT_DONE)
         return code;

@@ -234,6 +234,8 @@ refused 2 "control character" --nodes 2 convert "$fable" 'x
 .lmq'
 refused 2 "control character" --nodes 2 --sbatch='--comment=x
 y' convert "$fable" x.lmq
+refused 2 "--parts-folder is of validate and plan" --nodes 2 \
+    --parts-folder parts convert "$fable" x.lmq
 for option in --part=1/2 --parts=2 --resume --dry-run --json --yaml \
     --progress=never; do
     refused 2 "${option%%=*} does not go with jobs" \
