@@ -165,6 +165,17 @@ says "note: the reference fable.lmq is quantized and the judged $fable is not"
 expect 0 "$lmquant" validate $few "$fable" fine.lmq fine.lmq --text a.txt
 says "note: fine.lmq is judged more than once"
 
+# ---- Where a gate is told, and what stands beside an emulation ----
+
+expect 4 "$lmquant" validate -q $few "$fable" fable.lmq a.txt \
+    --gate 'kld.mean<=0' --gate 'tokens<1'
+[ ! -s "$work/stdout" ] && [ "$(wc -l < "$work/stderr")" -eq 2 ] ||
+    fail "two gates are told as $(cat "$work/stdout" "$work/stderr")"
+expect 0 "$lmquant" validate -q --json $few --emulate q8_0 "$fable" fable.lmq \
+    fine.lmq
+[ "$("$is_json" models.1.protocol.model.path < "$work/stdout" | tr -d '"')" = \
+    fine.lmq ] || fail "--emulate takes a model for a text"
+
 # ---- Markdown ----
 
 mkdir 'x|y`<b>@me'

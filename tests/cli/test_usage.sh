@@ -149,6 +149,7 @@ range run seed 0 18446744073709551615 -- 18446744073709551616 -1
 range run ctx 2 -- 0 1
 range run threads 1 1024 -- 0 1025
 range validate stride 1 -- 0
+range validate score all second-half -- half
 range validate max-tokens 1 -- 0
 range validate memory 1 4G 500MB .5k 1.5g -- 0 G 1.5x 0.1
 range plan max-tokens 1 -- 0
@@ -328,6 +329,8 @@ expect 0 "$lmquant" validate -q --json --ctx 64 --max-tokens 200 "$fable" \
     fable.lmq
 [ "$("$is_json" protocol.text_bytes < stdout)" = \
     $(wc -c < "$fable/held-out-a.txt") ] || fail "validate has another sample"
+expect 0 "$lmquant" validate --max-tokens 200 "$fable" fable.lmq
+says "note: no text was named: the sample that comes with lmquant was read"
 mkdir -p moved/bin moved/share/lmquant
 cp "$lmquant" moved/bin/
 expect 0 moved/bin/lmquant --version
