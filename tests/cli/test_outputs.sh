@@ -24,6 +24,30 @@ echo text > model/merges.txt
 expect 0 "$lmquant" convert -q model model.lmq
 expect 0 "$lmquant" export -q --to gguf model.lmq model.gguf
 
+# ---- Names that say another format ----
+
+while read -r ending format advice; do
+    expect 2 "$lmquant" convert model "x.$ending/"
+    says "x.$ending/: the name says $format, but .lmq is written"
+    says "hint: $advice; or choose another name"
+done << 'END'
+gguf GGUF 'lmquant export --to gguf' writes that
+safetensors safetensors 'lmquant export --to safetensors' writes that, into a folder
+pt PyTorch that is not written
+pth PyTorch that is not written
+json JSON --json prints that, to standard output
+yaml YAML --yaml prints that, to standard output
+END
+expect 2 "$lmquant" convert model x.bin
+says "the name says llama2.c or PyTorch, but .lmq is written"
+says "'lmquant export --to llama2c' writes that of llama2.c"
+expect 2 "$lmquant" convert model x.html
+says "the name says a page, but .lmq is written"
+says "'lmquant validate --report' writes that"
+expect 2 "$lmquant" export --to gguf model x.lmq
+says "the name says a container, but .gguf is written"
+says "'lmquant convert' writes containers"
+
 # ---- The source stays ----
 
 ln -s model linked

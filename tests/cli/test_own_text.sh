@@ -23,6 +23,13 @@ grep -q '"own_text": null' stdout || fail "a CRC of a text that nobody wrote"
 expect 0 "$lmquant" inspect own.lmq
 grep -q "6000 tokens that it wrote itself (CRC-32 $own)" stdout ||
     fail "the container does not say what it learnt from"
+# What earlier layers missed is made up for, but for --mend 0.
+learn="-q -f -c 64 --calibrate-tokens 400 --calibrate $fable/held-out-a.txt"
+for mend in "" --mend=0.4 --mend=0; do
+    expect 0 "$lmquant" convert $learn $mend "$fable" "mend$mend.lmq"
+done
+cmp -s mend.lmq mend--mend=0.4.lmq || fail "--mend is not 0.4"
+cmp -s mend.lmq mend--mend=0.lmq && fail "--mend 0 is ignored"
 
 kld() {
     "$lmquant" validate -q --json -c 128 --max-tokens 4000 "$fable" "$1" \

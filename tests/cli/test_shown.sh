@@ -91,6 +91,15 @@ expect 0 "$lmquant" run -t 0 -n 3 --ctx 8 "$fable_lmq" Once
 expect 1 "$lmquant" run -n 1 nowhere Once
 expect 2 "$lmquant" run -n 4 --ctx 3 "$fable_lmq" 'Once upon a time there was'
 
+# The prompt is what was said already.
+prompt='Once upon a time there was a fox. Once upon a'
+expect 0 "$lmquant" run -q -t 0 -n 1 "$fable_lmq" "$prompt"
+cp "$work/stdout" "$work/again"
+for penalty in repeat-penalty frequency-penalty presence-penalty; do
+    expect 0 "$lmquant" run -q -t 0 -n 1 --$penalty 100 "$fable_lmq" "$prompt"
+    cmp -s "$work/stdout" "$work/again" && fail "--$penalty forgets the prompt"
+done
+
 # ---- validate ----
 
 expect 0 "$lmquant" validate --attribute --ctx 32 --max-tokens 40 "$fable" \
@@ -285,6 +294,11 @@ digests=$files/lmq/good-digests.lmq
         [ "$(sed -n 's/^  \([a-z]*\) .* (as asked for)$/\1/p' stdout)" = \
             $digest ] || fail "$digest was asked for: $(cat stdout)"
     done
+if "$lmquant" convert -q --digests fable d.lmq 2> said; then
+    expect 0 "$lmquant" inspect d.lmq
+    grep -q '^  digests  *root    sha256:[0-9a-f]\{64\}$' stdout ||
+        fail "--digests leaves none: $(cat stdout)"
+fi
 summary inspect m.lmq << 'END'
 m.lmq
   format           lmq, 1 file, 453 kB
