@@ -38,6 +38,12 @@ good() {
 
 cd "$work" || exit 99
 export LC_ALL=C
+expect 0 "$lmquant" convert -q "$fable" behind.lmq
+for command in "verify behind.lmq" "diff behind.lmq $fable" \
+    "tokenize behind.lmq $fable/held-out-a.txt"; do
+    run "$lmquant" $command -v
+    says ', writes no files'
+done
 
 # ---- All formats, good and hostile ----
 

@@ -40,6 +40,29 @@ cut validate "$lmquant" validate -q --attribute "--report=$work/page.html" \
     "$fable" "$work/cut.lmq" "$fable/held-out-b.txt"
 [ ! -e "$work/page.html" ] || [ $code -eq 0 ] || fail "validate left a page"
 
+# A conversation goes on only with weights that are in memory.
+mkfifo "$work/questions"
+for how in --no-mmap -q; do
+    cp "$work/good.lmq" "$work/cut.lmq"
+    "$lmquant" run $how --chat --chat-format=llama2 -t 0 -n 9 "$work/cut.lmq" \
+        <"$work/questions" >"$work/out" 2>"$work/err" &
+    pid=$!
+    exec 9>"$work/questions"
+    echo Once >&9
+    n=0
+    while [ ! -s "$work/out" ] && [ $n -lt 200 ]; do
+        sleep 0.1
+        n=$((n + 1))
+    done
+    : >"$work/cut.lmq"
+    echo Once >&9
+    exec 9>&-
+    wait $pid
+    echo "$how $?" >>"$work/codes"
+done
+[ "$(cat "$work/codes")" = "--no-mmap 0
+-q 1" ] || fail "conversations end with $(cat "$work/codes" "$work/err")"
+
 cp "$work/good.lmq" "$work/cut.lmq"
 "$lmquant" run --no-mmap -q -n 400 --temp=1 "$work/cut.lmq" Once \
     >"$work/out" 2>"$work/err" &
