@@ -258,6 +258,12 @@ count_read '--stop= is'
 
 # ---- A terminal ----
 
+"$in_terminal" 80 true < /dev/null
+if [ $? -eq 77 ]; then
+    skip "there are no terminals here"
+    finish
+fi
+
 printf 'Once upon a time\n\004' | "$in_terminal" 80 "$lmquant" run --chat \
     --chat-format=llama2 -t 0 -n 5 fable.lmq > screen
 status=$?
