@@ -44,6 +44,7 @@ cut validate "$lmquant" validate -q --attribute "--report=$work/page.html" \
 mkfifo "$work/questions"
 for how in --no-mmap -q; do
     cp "$work/good.lmq" "$work/cut.lmq"
+    rm -f "$work/out" # of the one before, which would look like an answer
     "$lmquant" run $how --chat --chat-format=llama2 -t 0 -n 9 "$work/cut.lmq" \
         <"$work/questions" >"$work/out" 2>"$work/err" &
     pid=$!
