@@ -128,6 +128,7 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         [LMQ_QK_NORM_BARE] = "norms of queries and keys without weights",
     };
     uint32_t n_full = count_layers(h, LMQ_LAYER_FULL);
+    uint32_t n_sinkless = count_layers(h, LMQ_LAYER_SINKLESS);
 
     if (h->kv_lora_rank > 0)
         say(words, "latent attention: keys and values of rank %u",
@@ -165,8 +166,12 @@ say_attention(json_t **words, const struct lmq_hparams *h)
     say_number(words, "scores times", h->attn_scale, 0);
     say_number(words, "scores capped at", h->attn_softcap, 0);
     say_number(words, "queries, keys, values clipped at", h->qkv_clip, 0);
-    if (h->has_sinks)
+    say_number(words, "values times", h->value_scale, 1);
+    if (h->has_sinks && n_sinkless == 0)
         say(words, "attention sinks");
+    else if (h->has_sinks)
+        say(words, "attention sinks in %u of %u layers",
+            h->n_layers - n_sinkless, h->n_layers);
     if (h->has_head_gate)
         say(words, "gates of attention, one for each head");
     else if (h->has_attn_gate)

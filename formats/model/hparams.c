@@ -20,6 +20,7 @@ lmq_hparams_init(struct lmq_hparams *hparams)
         .embedding_scale = 1,
         .residual_scale = 1,
         .logit_scale = 1,
+        .value_scale = 1,
         .rope_theta = 10000,
         .rope_factor = 1,
         .rope_beta_fast = 32,
@@ -231,6 +232,7 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->q_lora_rank = h->kv_lora_rank = 0;
         h->latent_eps = 0;
         h->attn_scale = h->attn_softcap = h->qkv_clip = 0;
+        h->value_scale = usual->value_scale;
         h->score_growth = 0;
         h->qk_norm = usual->qk_norm;
         h->has_sinks = h->has_attn_gate = h->has_value_norm = false;
@@ -249,6 +251,22 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (!has_feed && h->layer_input_dim == 0 &&
         h->activation != LMQ_ACTIVATION_XIELU) /* has tensors */
         h->activation = usual->activation;
+}
+
+/* Only attention has sinks; and a model of which no layer has any has none. */
+static void
+settle_sinks(struct lmq_hparams *h)
+{
+    bool has_any = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (!lmq_layer_has_attention(h, i))
+            h->layers[i] &= (unsigned char)~LMQ_LAYER_SINKLESS;
+        else
+            has_any |= lmq_layer_has_sinks(h, i);
+    h->has_sinks = has_any;
+    if (!has_any)
+        clear_layers(h, LMQ_LAYER_SINKLESS);
 }
 
 /* A layer that is a feed-forward alone has nothing else that could be so or so,
@@ -327,6 +345,7 @@ lmq_hparams_settle(struct lmq_hparams *h)
     if (h->full_kv_heads == h->n_kv_heads)
         h->full_kv_heads = 0;
     settle_absent(h, &usual);
+    settle_sinks(h);
     settle_rope(h, &usual);
     settle_delta(h);
     settle_halves(h);

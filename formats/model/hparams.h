@@ -131,8 +131,9 @@ enum lmq_layer_kind {
     LMQ_LAYER_DELTA = 8,   /* a recurrence in place of attention */
     LMQ_LAYER_BARE = 16,   /* no feed-forward */
     LMQ_LAYER_FEED = 32,   /* nothing but a feed-forward */
-    LMQ_LAYER_BESIDE = 64  /* attention beside the recurrence, of the same
+    LMQ_LAYER_BESIDE = 64, /* attention beside the recurrence, of the same
                               input; both are added */
+    LMQ_LAYER_SINKLESS = 128 /* no sinks, though the others have some */
 };
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
@@ -183,6 +184,7 @@ struct lmq_hparams {
     double attn_scale;       /* of the scores; 0: 1 / sqrt(head_dim) */
     double attn_softcap;     /* of the scores; 0: none */
     double qkv_clip;         /* limits queries, keys, values; 0: none */
+    double value_scale;      /* of the results of heads; 1 */
     enum lmq_qk_norm qk_norm;
     bool qk_norm_late;       /* after RoPE, not before it */
     double score_growth;     /* scores * (1 + growth ln(1 + floor((position +
@@ -374,6 +376,13 @@ lmq_layer_has_experts(const struct lmq_hparams *hparams, size_t layer)
 {
     return hparams->n_experts > 0 && lmq_layer_has_feed(hparams, layer) &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_DENSE);
+}
+
+static inline bool
+lmq_layer_has_sinks(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->has_sinks &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_SINKLESS);
 }
 
 /* Whether norms have weights. */

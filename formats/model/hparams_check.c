@@ -87,12 +87,15 @@ check_full_heads(const struct lmq_hparams *h, struct lmq_error *err)
                         h->full_head_dim);
     if ((h->full_head_dim > 0 || h->full_kv_heads > 0 ||
          h->full_keys_are_values || h->n_borrowing > 0) &&
-        (h->kv_lora_rank > 0 || h->qk_norm == LMQ_QK_NORM_HEADS ||
-         h->value_dim > 0))
+        (h->kv_lora_rank > 0 || h->qk_norm == LMQ_QK_NORM_HEADS))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "heads that differ between layers, or that several "
-                        "share, do not go with latent attention, with norms "
-                        "for each head or with values of another size");
+                        "share, do not go with latent attention or with norms "
+                        "for each head");
+    if ((h->full_keys_are_values || h->n_borrowing > 0) && h->value_dim > 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "values of another size than keys are no keys, and "
+                        "several layers do not share them");
     return LMQ_OK;
 }
 

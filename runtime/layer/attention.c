@@ -7,7 +7,7 @@
  *       m' = max(m, max(s)); f = exp(m - m')  (queries)
  *       sum = f * sum + sum of exp(s - m')    (queries)
  *       out = f * out + exp(s - m') V         (queries, value_dim)
- *   out /= sum
+ *   out *= c / sum
  *
  * Blocks begin at multiples of their size, whatever the batch, and what a
  * query may not see has weight exactly 0: so a token's result does not depend
@@ -334,8 +334,9 @@ attend(const struct lmq_member *member, const struct lmq_heads *heads,
         attend_block(member, heads, item, block,
                      lmq_size_min(LMQ_ATTENTION_BLOCK, last + 1 - block));
     for (size_t i = 0; i < item->n; i++) {
-        /* out /= sum */
-        member->kernels->scale(own->out + i * dim, dim, 1 / item->sum[i]);
+        /* out *= c / sum */
+        member->kernels->scale(own->out + i * dim, dim,
+                               heads->value_scale / item->sum[i]);
         memcpy(heads->out + query_row(heads, item, i) * dim,
                own->out + i * dim, dim * sizeof(float));
     }
@@ -456,6 +457,9 @@ lmq_heads_of(const struct lmq_member *member)
         .softcap = (float)h->attn_softcap,
         .slopes = member->work->slopes,
         .is_coarse = h->positions == LMQ_POSITIONS_ALIBI_SCALED,
-        .sinks = h->has_sinks ? member->layer->attention.sinks : NULL,
+        .sinks = lmq_layer_has_sinks(h, member->index)
+                     ? member->layer->attention.sinks
+                     : NULL,
+        .value_scale = (float)h->value_scale,
     };
 }

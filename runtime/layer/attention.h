@@ -19,6 +19,7 @@ struct lmq_heads {
     const float *slopes;  /* (n_heads), of ALiBi; or NULL */
     bool is_coarse;       /* ALiBi as Falcon has it */
     const float *sinks;   /* (n_heads), or NULL */
+    float value_scale;    /* of what comes of it */
 };
 
 /* The heads of the member's layer, but for queries and out. */

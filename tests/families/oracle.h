@@ -138,6 +138,7 @@ struct oracle_shape {
     double score_factor;     /* times this; 0: 1 */
     double score_cap;
     double clip;             /* of queries, keys and values */
+    double value_scale;      /* of what heads give; 0: 1 */
     bool gates_heads;        /* one number is the gate of a head */
     bool norms_turned;       /* queries and keys are normed after turning */
     bool norms_bare;         /* without weights, in layers that turn */

@@ -435,6 +435,8 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
         for (size_t head = 0; head < s->heads; head++)
             attend(o, layer, &p, t, head,
                    mixed + (t * s->heads + head) * p.value_dim);
+    for (size_t i = 0; i < o->n * s->heads * p.value_dim; i++)
+        mixed[i] *= oracle_or_one(s->value_scale);
     double *gate = w->gate.w != NULL ? oracle_apply(&w->gate, x, o->n) : NULL;
     size_t own = gate == NULL ? 1 : s->heads * p.value_dim / w->gate.rows;
     for (size_t i = 0; i < o->n * s->heads * p.value_dim && gate != NULL; i++)

@@ -471,7 +471,7 @@ add_attention(struct builder *b, int32_t l)
     add_qk_norm(b, LMQ_ROLE_ATTN_Q_NORM, l, h->n_heads);
     if (!borrows)
         add_qk_norm(b, LMQ_ROLE_ATTN_K_NORM, l, n_kv);
-    if (h->has_sinks)
+    if (lmq_layer_has_sinks(h, (size_t)l))
         add(b, (struct lmq_place){LMQ_ROLE_ATTN_SINKS, LMQ_PART_WEIGHT, l, -1},
             0, h->n_heads, 0, 1);
     if (h->has_attn_gate)

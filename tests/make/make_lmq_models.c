@@ -144,7 +144,10 @@ describe_sinks(struct lmq_hparams *h)
     h->qk_norm = LMQ_QK_NORM_HEAD;
     h->has_sinks = true;
     h->sliding_window = 3;
-    h->layers[1] = LMQ_LAYER_FULL;
+    h->layers[1] = LMQ_LAYER_FULL | LMQ_LAYER_SINKLESS;
+    h->value_dim = 3;
+    h->full_kv_heads = 1;
+    h->value_scale = 0.75;
     h->rope_local_theta = 5;
     h->rope_theta = 50;
     h->rope_scaling = LMQ_ROPE_LINEAR;
@@ -289,7 +292,9 @@ static const struct {
     {"alibi-scaled", describe_scaled_alibi, false, "rows",
      "ALiBi before the scale, experts by a softmax of the chosen."},
     {"sinks", describe_sinks, false, "rows",
-     "sinks, norms around and of heads, soft caps, a base for the window."},
+     "sinks in one kind of layers, other heads of keys in the other, values of "
+     "another size, scaled; norms around and of heads, soft caps, a base for "
+     "the window."},
     {"clipped", describe_clipped, false, "rows",
      "norms without weights, parallel, a clip; two dimensions turn."},
     {"turned", describe_turned, true, "tiles",
@@ -375,6 +380,11 @@ static const struct {
      "M1", "no norm_eps."},
     {"llama", "bad-model-layer.lmq", "\"full_layers\":[1]",
      "\"full_layers\":[2]", false, "M3", "a layer that it does not have."},
+    {"sinks", "bad-model-sinkless.lmq", "\"sinkless_layers\":[1]",
+     "\"sinkless_layers\":[2]", false, "M3",
+     "a layer that it does not have, without sinks."},
+    {"sinks", "bad-model-sinks.lmq", "\"sinkless_layers\":[1]",
+     "\"sinkless_layers\":[ ]", false, "M7", "sinks that lack in a layer."},
     {"clipped", "bad-model-requires.lmq", "\"requires\":[\"r",
      "\"requires\":[\"R", false, "R44", "it requires what it does not have."},
     {"clipped", "bad-model-shape.lmq", "\"hidden_dim\":12",

@@ -82,6 +82,7 @@ describe_blocks(struct lmq_hparams *h)
     h->logit_softcap = perhaps(1, 4);
     h->attn_scale = perhaps(0.1, 1);
     h->attn_softcap = perhaps(1, 4);
+    h->value_scale = once_in(3) ? number(0.25, 2) : 1;
     h->has_sinks = once_in(3);
     h->has_embedding_norm = once_in(3);
     h->sliding_window = once_in(2) ? from_to(1, 6) : 0;
@@ -94,7 +95,8 @@ describe_blocks(struct lmq_hparams *h)
     h->glu_limit = perhaps(0.5, 2);
     h->glu_offset = perhaps(0.5, 1);
     for (uint32_t i = 0; i < h->n_layers; i++)
-        h->layers[i] = (unsigned char)from_to(0, 7);
+        h->layers[i] = (unsigned char)(
+            from_to(0, 7) | (once_in(4) ? LMQ_LAYER_SINKLESS : 0));
     h->has_attn_gate = once_in(4);
     h->has_head_gate = h->has_attn_gate && once_in(2);
 }
@@ -232,9 +234,13 @@ describe_kinds(struct lmq_hparams *h)
     h->layer_input_dim = once_in(3) ? from_to(1, 5) : 0;
     if (h->kv_lora_rank > 0 || once_in(2))
         return;
-    h->value_dim = h->rotary_dim = 0;
     if (h->qk_norm == LMQ_QK_NORM_HEADS)
         h->qk_norm = LMQ_QK_NORM_HEAD;
+    if (once_in(4)) { /* whatever values are */
+        h->full_kv_heads = has_windows(h) ? 1 : 0;
+        return;
+    }
+    h->value_dim = h->rotary_dim = 0;
     if (has_windows(h))
         describe_full_layers(h);
     describe_factors(h, lmq_hparams_far_rotary_dim(h) / 2);

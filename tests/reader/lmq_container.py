@@ -97,7 +97,7 @@ for _type, _limit, _default, _least, _names in (
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
-         'activation_slope'),
+         'activation_slope value_scale'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
          'embedding_norm sinks attn_gate attn_gate_by_head '
@@ -115,7 +115,7 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'delta state_space convolution', 'delta', None, 'recurrence'),
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
-         'beside_layers'),
+         'beside_layers sinkless_layers'),
         ('factors', 512, (), None, 'rope_short rope_long'),
         ('keys', None, None, None, 'requires')):
     for _name in _names.split():

@@ -45,7 +45,7 @@ class Description:
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
-                    'glu_offset router_reach').split():
+                    'glu_offset router_reach value_scale').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
     def windowed(self, layer):
@@ -133,8 +133,9 @@ class Description:
             self.check_heads(m5, t, kinds, full)
         special = self.n_borrowing or kinds and (full or self.full_kv_heads
                                                  or self.full_keys_are_values)
-        m5(not special or not self.k and not self.value_dim and self.qk_norm != 'heads',
-           'kinds of layers')
+        m5(not special or not self.k and self.qk_norm != 'heads', 'kinds of layers')
+        m5(not self.value_dim or not self.n_borrowing
+           and not (kinds and self.full_keys_are_values), 'values of another size')
         m5(self.n_borrowing < self.n_layers, 'n_borrowing')
         m5(not self.n_borrowing or not self.delta | self.feeding and None not in map(
             self.lender, range(self.n_layers - self.n_borrowing, self.n_layers)),
@@ -284,7 +285,7 @@ class Description:
                     roles += [28, 29]
                 elif not self.borrows(i):
                     roles += [6] if self.keys_are_values(i) else [6, 7]
-                roles += [18] if self.sinks else []
+                roles += [18] if self.sinks and i not in self.sinkless_layers else []
                 roles += [32] if self.attn_gate else []
             roles += [51, 52, 53, 54] if self.activation == 'xielu' else []
             roles += [45] if self.layer_scale else []
@@ -448,7 +449,7 @@ class Computation:
             chunk = np.arange(n) // d.attention_chunk
             hidden |= chunk[:, None] != chunk
         s = np.where(hidden, -np.inf, s)
-        if d.sinks:
+        if d.sinks and layer not in d.sinkless_layers:
             sink = np.full((n, 1), self.tensor(18, layer)[head])
             return softmax(np.concatenate([s, sink], axis=1))[:, :n]
         return softmax(s)
@@ -496,7 +497,7 @@ class Computation:
         return self.output(results, u, layer)
 
     def output(self, results, u, layer):
-        results = np.concatenate(results, axis=1)
+        results = self.d.value_scale * np.concatenate(results, axis=1)
         if self.d.attn_gate:
             gate = sigmoid(self.product(u, 32, layer))
             results = results * np.repeat(

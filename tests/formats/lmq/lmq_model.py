@@ -230,8 +230,11 @@ class Model:
              (h["positions"] != "rotary" or h["rope_local_theta"] > 0),
              "full_head_dim")
         need(not heads or h["n_heads"] % heads == 0, "full_kv_heads")
-        need(not special or not h["kv_lora_rank"] and not h["value_dim"] and
+        need(not special or not h["kv_lora_rank"] and
              h["qk_norm"] != "heads", "kinds of layers")
+        need(not h["value_dim"] or not h["n_borrowing"] and not (
+            h["full_keys_are_values"] and h["sliding_window"]),
+             "values of another size")
         need(h["n_borrowing"] < h["n_layers"], "n_borrowing")
         if h["n_borrowing"]:
             need(not h["delta_layers"] and not h["feed_layers"] and
@@ -318,7 +321,7 @@ class Model:
                 else:
                     whole = n if h["qk_norm"] == "whole" else 1
                     yield name, (whole * size,), False, bias
-        if h["sinks"] and attends:
+        if h["sinks"] and attends and layer not in h["sinkless_layers"]:
             yield "attn_sinks", (h["n_heads"],), False, False
         if h["attn_gate"] and attends:
             own = 1 if h["attn_gate_by_head"] else v
@@ -742,12 +745,13 @@ class Model:
                 else:
                     s -= slope * (p - j)
             scores.append(s)
-        if h["sinks"]:
+        if h["sinks"] and layer not in h["sinkless_layers"]:
             scores.append(self.vector(at + "attn_sinks.weight")[i])
         weights = softmax(scores)
-        return [sum(w * values[first + j][d]
-                    for j, w in enumerate(weights[:p + 1 - first]))
-                for d in range(len(values[0]))]
+        return [h["value_scale"] * sum(
+            w * values[first + j][d]
+            for j, w in enumerate(weights[:p + 1 - first]))
+            for d in range(len(values[0]))]
 
     def latents(self, layer, at, u, n):  # section 8
         h, k = self.h, self.h["kv_lora_rank"]
