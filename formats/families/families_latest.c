@@ -298,6 +298,32 @@ static const struct lmq_hf_only sarvam_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key mimo2_keys[] = {
+    KEY("v_head_dim", value_dim, 128),
+    KEY("attention_value_scale", value_scale, KEEP),
+    KEY_OR_NULL("sliding_window", sliding_window, 129),
+    KEY("n_routed_experts", n_experts, 256),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY_OR_NULL("n_group", n_expert_groups, 1),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1),
+    END,
+};
+
+/* In its makers' files. */
+static const struct lmq_hf_only mimo2_only[] = {
+    WORD("topk_method", "noaux_tc"),
+    WORD("scoring_func", "sigmoid"),
+    WORD("attention_projection_layout", "split"),
+    NUMBER("n_shared_experts", 0),
+    NUMBER("add_full_attention_sink_bias", 0),
+    NUMBER("add_swa_attention_sink_bias", 1),
+    END_ONLY,
+};
+
 static const struct lmq_hf_only iquest_only[] = {
     {"clip_qkv", NULL, (double)NAN},
     NUMBER("use_sliding_window", 0),
@@ -563,6 +589,18 @@ const struct lmq_family lmq_latest_families[] = {
             .keys = {sizes, sarvam_latent_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_deepseek,
             .finish = lmq_hf_finish_sarvam_latent, BIASES}},
+    /* MiMo V2 Flash. */
+    {.name = "mimo2", .window_period = 6,
+     .hf = {.classes = {{"MiMoV2FlashForCausalLM", "mimo_v2_flash", NULL,
+                         false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 4,
+            .head_dim = 192, .theta = 5e6, .partial = 0.334,
+            .local_theta = 10000, .local_key = "swa_rope_theta",
+            .has_layer_types = true, .keys = {sizes, head_dim, mimo2_keys},
+            .only = mimo2_only, .begin = lmq_hf_begin_mimo2,
+            .windows = lmq_hf_windows_mimo2,
+            .finish = lmq_hf_finish_mimo2,
+            .biases = {.qkv = {"attention_bias", false}}}},
     /* Phi 3.5 MoE. */
     {.name = "phimoe", .norm = LMQ_NORM_LAYER,
      .hf = {.classes = {{"PhimoeForCausalLM", "phimoe", NULL, false},

@@ -1,7 +1,7 @@
 /*
  * hf_latest.c - what the families that came last do in config.json beside
  * their rows: Trinity, Hunyuan 3, Mellum, HyperCLOVA X, MiniCPM, Command A with
- * experts, Granite with windows, Ling, Sarvam.
+ * experts, Granite with windows, Ling, Sarvam, MiMo V2.
  */
 #include "config.h"
 
@@ -312,4 +312,95 @@ lmq_hf_finish_sarvam_latent(struct lmq_hf_config *config)
     lmq_hf_finish_glm4lite(config);
     lmq_hf_share_experts(config, shared_key(config), 1);
     lmq_hf_read_further(config, "num_mtp_layers");
+}
+
+/* ---- MiMo V2 ---- */
+
+/* Which layers are of a kind, by 0 and 1 for each; false if the list is not
+ * there. */
+static bool
+mark_listed(struct lmq_hf_config *config, const char *key,
+            enum lmq_layer_kind kind)
+{
+    const json_t *list = lmq_hf_list(config, config->json, key);
+
+    if (list == NULL)
+        return false;
+    lmq_hf_expect_layers(config, key, json_array_size(list));
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        int64_t number = lmq_hf_number(config, json_array_get(list, i), key);
+        if (number == 0)
+            lmq_hf_mark(config, i, kind);
+        else if (number != 1)
+            lmq_hparams_refuse(config->hparams, "a %lld in '%s'",
+                               (long long)number, key);
+    }
+    return true;
+}
+
+/* Not said, the scale is 0.707 to the library, and 1 to others. */
+void
+lmq_hf_begin_mimo2(struct lmq_hf_config *config)
+{
+    static const char scale[] = "attention_value_scale";
+    struct lmq_hparams *h = config->hparams;
+
+    h->norm_eps = lmq_hf_real(config, config->json, "layernorm_epsilon",
+                              h->norm_eps);
+    if (json_object_get(config->json, scale) == NULL)
+        lmq_hparams_refuse(h, "a model of this kind without '%s'", scale);
+}
+
+/* The makers' files say beside it how many tokens before its own a token sees;
+ * the library adds that one, llama.cpp's converter does not. */
+void
+lmq_hf_windows_mimo2(struct lmq_hf_config *config)
+{
+    static const char before[] = "sliding_window_size";
+
+    if (lmq_hf_has(config->json, before))
+        config->hparams->sliding_window = lmq_hf_width(
+            config, (uint64_t)lmq_hf_count(config, config->json, before, 0) + 1,
+            1);
+    if (mark_listed(config, "hybrid_layer_pattern", LMQ_LAYER_FULL))
+        return;
+    lmq_hf_mark(config, 0, LMQ_LAYER_FULL);
+    lmq_hf_leave_windows(config, config->family->window_period);
+}
+
+/* What the makers' files say twice. */
+static void
+expect_same(struct lmq_hf_config *config, const char *key, uint32_t value)
+{
+    if (lmq_hf_count(config, config->json, key, value) != value)
+        lmq_hparams_refuse(config->hparams, "'%s' other than %u", key, value);
+}
+
+/* Layers with a window have sinks, and key heads of their own. */
+void
+lmq_hf_finish_mimo2(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    uint32_t n_near = lmq_hf_count(config, config->json,
+                                   "swa_num_key_value_heads",
+                                   lmq_hf_width(config, h->n_kv_heads, 2));
+    bool has_window = false;
+
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (lmq_layer_window(h, i) > 0)
+            has_window = true;
+        else
+            lmq_hf_mark(config, i, LMQ_LAYER_SINKLESS);
+    h->has_sinks = has_window;
+    if (has_window) {
+        h->full_kv_heads = h->n_kv_heads;
+        h->n_kv_heads = n_near;
+    }
+    expect_same(config, "swa_head_dim", h->head_dim);
+    expect_same(config, "swa_v_head_dim", h->value_dim);
+    expect_same(config, "swa_num_attention_heads", h->n_heads);
+    if (lmq_hf_has(config->json, "mlp_layer_types") ||
+        !mark_listed(config, "moe_layer_freq", LMQ_LAYER_DENSE))
+        lmq_hf_mark_dense(config, 1, 1);
+    lmq_hf_route_by_sigmoid(h);
 }

@@ -486,33 +486,45 @@ has_theta(const struct lmq_hf_config *config, const json_t *full)
            lmq_hf_has(config->json, theta_key(config->family));
 }
 
+static const char inner_part_key[] = "partial_rotary_factor";
+
+/* Of a head, that turns. */
+static double
+part_of(struct lmq_hf_config *config, const json_t *parameters)
+{
+    const struct lmq_family *family = config->family;
+    double usual = family->hf.partial > 0 ? family->hf.partial : 1;
+    double beside =
+        lmq_hf_real(config, config->json, part_key(family), usual);
+
+    return lmq_hf_real(config, parameters, inner_part_key, beside);
+}
+
 /* How much of a head turns. */
 static void
 read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
 {
-    static const char key[] = "partial_rotary_factor";
     const struct lmq_family *family = config->family;
     struct lmq_hparams *h = config->hparams;
-    double usual = family->hf.partial > 0 ? family->hf.partial : 1;
-    double part =
-        lmq_hf_real(config, config->json, part_key(family), usual);
+    double part = part_of(config, parameters);
 
-    part = lmq_hf_real(config, parameters, key, part);
     if (strcmp(kind_of_scaling(config, parameters), "proportional") == 0)
         return; /* there it says something else */
     if (h->rotary_dim != 0 || (part >= 1 && part <= 1))
         return;
     if (family->hf.partial <= 0)
-        lmq_hparams_refuse(h, "'%s' in a model of this kind", key);
+        lmq_hparams_refuse(h, "'%s' in a model of this kind",
+                           inner_part_key);
     if (part > 0 && part < 1)
         h->rotary_dim = (uint32_t)(h->head_dim * part);
     if (h->rotary_dim == 0)
         lmq_hf_fail(config, "'%s' in the configuration is %g: nothing turns",
-                    key, part);
+                    inner_part_key, part);
 }
 
-/* Layers with a window turn by a base of their own, whole and without scaling.
- * With nothing said about bases theirs is the class's. */
+/* Layers with a window turn by a base of their own and without scaling, as much
+ * of a head as in the others. With nothing said about bases theirs is the
+ * class's. */
 static void
 read_local(struct lmq_hf_config *config, const json_t *rope)
 {
@@ -521,7 +533,7 @@ read_local(struct lmq_hf_config *config, const json_t *rope)
         is_nested ? of_kind(config, rope, "sliding_attention") : NULL;
     const struct lmq_hf_form *form = &config->family->hf;
     struct lmq_hparams *h = config->hparams;
-    double theta = form->local_theta, part;
+    double theta = form->local_theta, part, whole = 1;
     bool is_said = is_nested || has_theta(config, rope);
 
     if (form->local_key != NULL)
@@ -531,9 +543,11 @@ read_local(struct lmq_hf_config *config, const json_t *rope)
         lmq_hparams_refuse(h, "a 'rope_theta' of %g, which versions of the "
                               "library take differently",
                            h->rope_theta);
-    part = lmq_hf_real(config, local, "partial_rotary_factor", 1);
+    if (form->partial > 0)
+        whole = part_of(config, of_kind(config, rope, "full_attention"));
+    part = part_of(config, local);
     if (strcmp(kind_of_scaling(config, local), "default") != 0 ||
-        part < 1 || part > 1)
+        part < whole || part > whole)
         lmq_hparams_refuse(h, "rotary scaling of layers with a window");
     check_keys(config, local);
     if (local != NULL && !lmq_hf_has(local, "rope_theta") &&

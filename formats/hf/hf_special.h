@@ -124,6 +124,9 @@ void lmq_hf_finish_ling(struct lmq_hf_config *config);
 void lmq_hf_finish_ling2(struct lmq_hf_config *config);
 void lmq_hf_finish_sarvam(struct lmq_hf_config *config);
 void lmq_hf_finish_sarvam_latent(struct lmq_hf_config *config);
+void lmq_hf_begin_mimo2(struct lmq_hf_config *config);
+void lmq_hf_windows_mimo2(struct lmq_hf_config *config);
+void lmq_hf_finish_mimo2(struct lmq_hf_config *config);
 
 void lmq_hf_write_qwen(const struct lmq_hparams *hparams, json_t **config);
 void lmq_hf_write_dense_layers(const struct lmq_hparams *hparams,

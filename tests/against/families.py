@@ -50,6 +50,10 @@ LATENT = dict(SIZES, num_key_value_heads=4, kv_lora_rank=24,
               moe_intermediate_size=48, first_k_dense_replace=1,
               n_routed_experts=8, num_experts_per_tok=3)
 
+MIMO2 = dict(SIZES, num_attention_heads=8, head_dim=24, v_head_dim=20,
+             sliding_window=WINDOW, n_routed_experts=8,
+             num_experts_per_tok=3, moe_intermediate_size=48)
+
 
 def rope(kind, **more):
     return {"rope_type": kind, "rope_theta": 10000.0, **more}
@@ -470,6 +474,28 @@ TABLE = [
         num_experts_per_tok=2, moe_intermediate_size=48,
         first_k_dense_replace=1)),
     ("Sarvam (latent)", "sarvam_mla", dict(LATENT)),
+    ("MiMo V2 Flash", "mimo_v2_flash", dict(MIMO2, num_hidden_layers=7)),
+    ("MiMo V2 Flash (unscaled, groups)", "mimo_v2_flash", dict(MIMO2,
+        attention_value_scale=None, sliding_window=WINDOW - 1, head_dim=20,
+        n_group=4, topk_group=2, routed_scaling_factor=2.5,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+        mlp_layer_types=["sparse"] * 3 + ["dense"], rope_parameters={
+            "full_attention": dict(rope("default"),
+                                   partial_rotary_factor=0.5),
+            "sliding_attention": dict(rope("default"), rope_theta=500000.0,
+                                      partial_rotary_factor=0.5)})),
+    # As its makers say it.
+    ("MiMo V2 Flash (theirs)", "mimo_v2_flash", dict(MIMO2,
+        num_hidden_layers=6, hybrid_layer_pattern=[0, 1, 1, 1, 1, 0],
+        moe_layer_freq=[0, 1, 1, 1, 1, 1], layernorm_epsilon=1e-5,
+        partial_rotary_factor=0.334, rope_theta=5000000,
+        swa_rope_theta=10000, swa_head_dim=24, swa_v_head_dim=20,
+        swa_num_attention_heads=8, swa_num_key_value_heads=4,
+        routed_scaling_factor=None, n_shared_experts=None,
+        scoring_func="sigmoid", topk_method="noaux_tc",
+        add_full_attention_sink_bias=False,
+        add_swa_attention_sink_bias=True, sliding_window=WINDOW,
+        sliding_window_size=WINDOW)),
     ("Granite with windows (two bases)", "granite_swa", dict(SIZES,
         sliding_window=WINDOW, attention_multiplier=0.25,
         layer_types=["sliding_attention", "full_attention"] * 2,

@@ -233,7 +233,8 @@ make_attention(struct family_model *m, struct oracle_layer *w)
     if ((m->family->bits & HAS_OUTPUT_GATE) != 0)
         w->gate = make_linear(m, s->heads * (s->gates_heads ? 1 : value),
                               s->dim, 1, HAS_QKV_BIAS);
-    if ((m->family->bits & HAS_SINKS) != 0)
+    if ((m->family->bits & HAS_SINKS) != 0 &&
+        (s->sunk == NULL || oracle_pattern(s->sunk, layer)))
         w->sinks = normals(m, s->heads, 0, 1);
 }
 

@@ -136,6 +136,27 @@ static const struct stored ling_experts[] = {
     {AS_END, NULL, 0},
 };
 
+/* ---- MiMo V2 ---- */
+
+static const struct stored mimo2_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_STRAY, "model.mtp.layers.0.self_attn.qkv_proj.weight", 0},
+    {AS_STRAY, "model.mtp.layers.2.self_attn.attention_sink_bias", 0},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored mimo2_sinks[] = {
+    {AS_SINKS, "model.layers.#.self_attn.attention_sink_bias", 0},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored mimo2_library_sinks[] = {
+    {AS_SINKS, "model.layers.#.self_attn.sinks", 0},
+    {AS_END, NULL, 0},
+};
+
 /* ---- Families ---- */
 
 const struct family expert_families[] = {
@@ -459,6 +480,90 @@ const struct family expert_families[] = {
                   .n_experts = 8, .n_used = 3, .expert_dim = 36,
                   .shared_dim = 36, .router = ORACLE_SIGMOID,
                   .renormalises = true, .router_scale = 2.5},
+    },
+    {
+        /* As its makers keep it, with layers for more tokens. */
+        .name = "mimo2",
+        .config =
+            "{'architectures': ['MiMoV2FlashForCausalLM'], "
+            "'add_full_attention_sink_bias': false, "
+            "'add_swa_attention_sink_bias': true, 'attention_bias': false, "
+            "'attention_chunk_size': 6, 'attention_dropout': 0.0, "
+            "'attention_value_scale': 0.707, 'auto_map': {'AutoConfig': "
+            "'configuration_mimo_v2_flash.MiMoV2FlashConfig'}, "
+            "'head_dim': $head_dim, 'hidden_act': 'silu', "
+            "'hidden_size': $dim, 'hybrid_block_size': null, "
+            "'hybrid_layer_pattern': [0, 1, 1, 0], "
+            "'intermediate_size': $hidden, 'layernorm_epsilon': 1e-06, "
+            "'max_position_embeddings': $positions, "
+            "'model_type': 'mimo_v2_flash', "
+            "'moe_intermediate_size': $expert_dim, "
+            "'moe_layer_freq': [0, 1, 1, 1], 'n_group': 1, "
+            "'n_routed_experts': $experts, 'n_shared_experts': null, "
+            "'norm_topk_prob': true, 'num_attention_heads': $heads, "
+            "'num_experts_per_tok': $used, 'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $full_heads, "
+            "'partial_rotary_factor': 0.334, 'rope_theta': 5000000, "
+            "'routed_scaling_factor': null, 'scoring_func': 'sigmoid', "
+            "'sliding_window': 6, 'sliding_window_size': 6, "
+            "'swa_head_dim': $head_dim, 'swa_num_attention_heads': $heads, "
+            "'swa_num_key_value_heads': $kv_heads, 'swa_rope_theta': 10000, "
+            "'swa_v_head_dim': $value_dim, 'tie_word_embeddings': false, "
+            "'topk_group': 1, 'topk_method': 'noaux_tc', "
+            "'v_head_dim': $value_dim, 'vocab_size': $vocab}",
+        .frame = mimo2_frame,
+        .layers = {hf_norms, hf_attention, mimo2_sinks, hf_mlp,
+                   deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION | HAS_SINKS,
+        .shape = {.dim = 60, .hidden = 84, .layers = 4, .heads = 6,
+                  .kv_heads = 3, .full_kv_heads = 1, .head_dim = 24,
+                  .value_dim = 14, .rotary_dim = 8, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 5000000,
+                  .window_theta = 10000, .window = 7, .sliding = "0110",
+                  .sunk = "0110", .value_scale = 0.707, .sparse = "0111",
+                  .n_experts = 8, .n_used = 3, .expert_dim = 36,
+                  .router = ORACLE_SIGMOID, .renormalises = true},
+    },
+    {
+        /* As the library keeps it. */
+        .name = "mimo2-library",
+        .config =
+            "{'architectures': ['MiMoV2FlashForCausalLM'], "
+            "'attention_bias': false, 'attention_value_scale': null, "
+            "'head_dim': $head_dim, 'hidden_act': 'silu', "
+            "'hidden_size': $dim, 'intermediate_size': $hidden, "
+            "'layer_types': ['sliding_attention', 'full_attention', "
+            "'sliding_attention'], 'max_position_embeddings': $positions, "
+            "'mlp_layer_types': ['sparse', 'dense', 'sparse'], "
+            "'model_type': 'mimo_v2_flash', "
+            "'moe_intermediate_size': $expert_dim, 'n_group': $groups, "
+            "'n_routed_experts': $experts, 'norm_topk_prob': true, "
+            "'num_attention_heads': $heads, "
+            "'num_experts_per_tok': $used, 'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $full_heads, 'rms_norm_eps': 1e-05, "
+            "'rope_parameters': {'full_attention': {"
+            "'partial_rotary_factor': 0.5, 'rope_theta': 1000000.0, "
+            "'rope_type': 'default'}, 'sliding_attention': {"
+            "'partial_rotary_factor': 0.5, 'rope_theta': 20000.0, "
+            "'rope_type': 'default'}}, 'routed_scaling_factor': 2.5, "
+            "'sliding_window': $window, 'tie_word_embeddings': false, "
+            "'topk_group': $groups_used, 'v_head_dim': $value_dim, "
+            "'vocab_size': $vocab}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, mimo2_library_sinks, hf_mlp,
+                   deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION | HAS_SINKS,
+        .shape = {.dim = 52, .hidden = 76, .layers = 3, .heads = 8,
+                  .kv_heads = 4, .full_kv_heads = 2, .head_dim = 12,
+                  .value_dim = 20, .rotary_dim = 6, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 1000000,
+                  .window_theta = 20000, .window = 9, .sliding = "101",
+                  .sunk = "101", .sparse = "101", .n_experts = 8,
+                  .n_used = 3, .expert_dim = 36, .router = ORACLE_SIGMOID,
+                  .renormalises = true, .router_scale = 2.5, .n_groups = 4,
+                  .n_groups_used = 2, .group_best = 2},
     },
     {
         .name = "cohere2moe",

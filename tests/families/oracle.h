@@ -153,6 +153,7 @@ struct oracle_shape {
     const char *sliding;     /* NULL: no layer has the window */
     const char *turning;     /* NULL: queries and keys turn in all layers */
     const char *sparse;      /* layers with experts; NULL: none */
+    const char *sunk;        /* layers that may have sinks; NULL: all */
     const char *delta;       /* recurrent layers; NULL: none */
     enum oracle_recurrence recurrence;
     bool has_conv_bias;

@@ -1,7 +1,8 @@
 /*
  * test_hf_latest.c - the families of config.json that came last: Trinity,
  * Hunyuan 3, Mellum, HyperCLOVA X, MiniCPM, EXAONE 3, the first DeepSeek with
- * experts, V3.2, Command A with experts, Granite with windows, Ling, Phi 3.5.
+ * experts, V3.2, Command A with experts, Granite with windows, Ling, Phi 3.5,
+ * MiMo V2.
  */
 #include "config.h"
 
@@ -405,6 +406,109 @@ START_TEST(a_sarvam_is_said_in_two_ways)
 }
 END_TEST
 
+#define SCALED "'attention_value_scale':0.5,'swa_num_key_value_heads':2,"
+
+/* As its makers' file says it, and what that leaves to the class. */
+START_TEST(mimo_v2_flash)
+{
+    const struct model *m = read_model(
+        "{'architectures':['MiMoV2FlashForCausalLM'],'attention_bias':false,"
+        "'add_full_attention_sink_bias':false,'attention_chunk_size':128,"
+        "'add_swa_attention_sink_bias':true,'attention_value_scale':0.707,"
+        "'attention_dropout':0.0,'auto_map':{'AutoConfig':'x.X'},"
+        "'head_dim':192,'hidden_act':'silu','hidden_size':4096,"
+        "'hybrid_block_size':null,'hybrid_layer_pattern':[0,1,1,1,1,0,1,1],"
+        "'intermediate_size':16384,'layernorm_epsilon':1e-06,"
+        "'max_position_embeddings':262144,'model_type':'mimo_v2_flash',"
+        "'moe_intermediate_size':2048,'moe_layer_freq':[0,1,1,1,0,1,1,1],"
+        "'n_group':1,'n_routed_experts':256,'n_shared_experts':null,"
+        "'norm_topk_prob':true,'num_attention_heads':64,"
+        "'num_experts_per_tok':8,'num_hidden_layers':8,"
+        "'num_key_value_heads':4,'partial_rotary_factor':0.334,"
+        "'rope_theta':5000000,'routed_scaling_factor':null,"
+        "'scoring_func':'sigmoid','sliding_window':128,"
+        "'sliding_window_size':128,'swa_head_dim':192,"
+        "'swa_num_attention_heads':64,'swa_num_key_value_heads':16,"
+        "'swa_rope_theta':20000,'swa_v_head_dim':128,"
+        "'tie_word_embeddings':false,'topk_group':1,"
+        "'topk_method':'noaux_tc','v_head_dim':128,'vocab_size':152576}");
+
+    ck_assert_str_eq(m->h.architecture, "mimo2");
+    assert_sizes(&m->h, 8, 4096, 16384, 64, 16, 192);
+    ck_assert_uint_eq(m->h.full_kv_heads, 4);
+    ck_assert_uint_eq(m->h.value_dim, 128);
+    assert_near(m->h.value_scale, 0.707);
+    assert_near(m->h.norm_eps, 1e-6);
+    ck_assert_uint_eq(m->h.sliding_window, 129);
+    assert_layers(&m->h, LMQ_LAYER_FULL, "x....x..");
+    assert_layers(&m->h, LMQ_LAYER_SINKLESS, "x....x..");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x...x...");
+    ck_assert(m->h.has_sinks && m->h.router_corrects);
+    ck_assert(m->h.router_renormalises);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert_uint_eq(lmq_hparams_rotary_dim(&m->h), 64);
+    assert_near(m->h.rope_theta, 5e6);
+    assert_near(m->h.rope_local_theta, 20000);
+}
+END_TEST
+
+START_TEST(a_mimo_v2_leaves_much_to_its_class)
+{
+    struct model *m = read_small("MiMoV2FlashForCausalLM",
+                                 "'attention_value_scale':null,"
+                                 "'swa_num_key_value_heads':2");
+
+    assert_near(m->h.value_scale, 1);
+    assert_layers(&m->h, LMQ_LAYER_FULL, "x....x..");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x.......");
+    ck_assert_uint_eq(m->h.sliding_window, 129);
+    ck_assert_uint_eq(m->h.full_kv_heads, 4);
+    assert_near(m->h.rope_local_theta, 10000);
+    /* Without windows there are no other heads, and no sinks. */
+    m = read_small("MiMoV2FlashForCausalLM",
+                   SCALED "'hybrid_layer_pattern':[0,0,0,0,0,0,0,0]");
+    ck_assert_uint_eq(m->h.n_kv_heads, 4);
+    ck_assert_uint_eq(m->h.full_kv_heads, 0);
+    ck_assert(!m->h.has_sinks);
+    assert_layers(&m->h, LMQ_LAYER_SINKLESS, ".");
+}
+END_TEST
+
+START_TEST(a_mimo_v2_may_say_what_is_not_computed)
+{
+    static const char *const said[][2] = {
+        {"'swa_num_key_value_heads':2",
+         "a model of this kind without 'attention_value_scale'"},
+        {SCALED "'swa_head_dim':128", "'swa_head_dim' other than 192"},
+        {SCALED "'swa_v_head_dim':64", "'swa_v_head_dim' other than 128"},
+        {SCALED "'swa_num_attention_heads':1",
+         "'swa_num_attention_heads' other than 4"},
+        {SCALED "'n_shared_experts':1", "'n_shared_experts' 1"},
+        {SCALED "'add_full_attention_sink_bias':true",
+         "'add_full_attention_sink_bias' true"},
+        {SCALED "'add_swa_attention_sink_bias':false",
+         "'add_swa_attention_sink_bias' false"},
+        {SCALED "'attention_projection_layout':'fused_qkv'",
+         "'attention_projection_layout' 'fused_qkv'"},
+        {SCALED "'moe_layer_freq':[0,1,1,1,1,1,1,2]",
+         "a 2 in 'moe_layer_freq'"},
+        {SCALED "'rope_parameters':{'full_attention':{'rope_theta':1e6},"
+                "'sliding_attention':{'partial_rotary_factor':0.5}}",
+         "rotary scaling of layers with a window"},
+    };
+
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+        assert_unsupported("MiMoV2FlashForCausalLM", said[i][0], said[i][1]);
+    assert_wrong("MiMoV2FlashForCausalLM",
+                 SCALED "'hybrid_layer_pattern':[0,1]", "2 of 8");
+    assert_wrong("MiMoV2FlashForCausalLM",
+                 SCALED "'sliding_window_size':4294967295", "4294967296");
+    assert_wrong("MiMoV2FlashForCausalLM",
+                 SCALED "'moe_layer_freq':['x',1,1,1,1,1,1,1]",
+                 "moe_layer_freq");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -423,6 +527,9 @@ main(void)
         a_ling_2_chooses_among_groups,
         some_are_llamas_by_other_names,
         a_sarvam_is_said_in_two_ways,
+        mimo_v2_flash,
+        a_mimo_v2_leaves_much_to_its_class,
+        a_mimo_v2_may_say_what_is_not_computed,
     };
 
     return RUN_SUITE("hf_latest", tests);
