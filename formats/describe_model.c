@@ -99,6 +99,7 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
         [LMQ_RECURRENCE_DELTA] = "the gated delta rule",
         [LMQ_RECURRENCE_STATE_SPACE] = "a state space (Mamba 2)",
         [LMQ_RECURRENCE_CONVOLUTION] = "convolutions",
+        [LMQ_RECURRENCE_SELECTIVE] = "a selective state space (Mamba 1)",
     };
     uint32_t n = count_layers(h, LMQ_LAYER_DELTA);
     const char *kind = kinds[h->recurrence];
@@ -116,6 +117,10 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
         say(words, "beside attention in %u of them", n);
     if (h->has_bare_states)
         say(words, "states without norms");
+    if (h->step_rank > 0)
+        say(words, "time steps by latents of %u", h->step_rank);
+    if (h->has_step_norms)
+        say(words, "norms of time steps, keys and queries without weights");
 }
 
 static void

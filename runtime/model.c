@@ -49,6 +49,7 @@ static const struct slot {
     [LMQ_ROLE_ATTN_V_B] = {MATRIX, IN_LAYER(attention.v_b)},
     [LMQ_ROLE_ATTN_GATE] = {MATRIX, IN_LAYER(attention.gate)},
     [LMQ_ROLE_DELTA_ALPHA] = {MATRIX, IN_LAYER(attention.delta_alpha)},
+    [LMQ_ROLE_DELTA_ALPHA_A] = {MATRIX, IN_LAYER(attention.delta_alpha_a)},
     [LMQ_ROLE_DELTA_BETA] = {MATRIX, IN_LAYER(attention.delta_beta)},
     [LMQ_ROLE_DELTA_DECAY] = {VECTOR, IN_LAYER(attention.delta_decay)},
     [LMQ_ROLE_DELTA_CONV] = {GAIN, IN_LAYER(attention.delta_conv)},

@@ -61,7 +61,9 @@ struct lmq_attention_part {
     struct lmq_matrix gate;
     /* Recurrent layers: q, k, v, gate, out, and */
     struct lmq_matrix delta_alpha, delta_beta; /* (value heads, dim) */
-    float *delta_decay;              /* (value heads) */
+    struct lmq_matrix delta_alpha_a; /* (step_rank, dim), if there is one: then
+                                        delta_alpha looks at what it gives */
+    float *delta_decay;              /* (value heads), or (.., key dim) */
     struct lmq_gain delta_conv;      /* (channels, conv_width); (channels) */
     struct lmq_gain delta_norm;      /* (value dim), or of all value heads */
     float *state_skip;               /* (value heads) */

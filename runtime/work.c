@@ -98,7 +98,7 @@ widest_operand(const struct lmq_hparams *h)
 {
     const size_t widths[] = {
         widest_hidden(h), h->expert_dim, h->q_lora_rank,
-        h->kv_lora_rank,  h->head_dim,   heads_width(h),
+        h->kv_lora_rank,  h->head_dim,   heads_width(h), h->step_rank,
     };
     size_t widest = h->dim;
 
@@ -209,6 +209,7 @@ list_buffers(struct list *list, struct lmq_work *work,
             sizeof(float));
         add(list, &work->delta_beta, n, h->n_delta_value_heads,
             sizeof(float));
+        add(list, &work->step_latents, n, h->step_rank, sizeof(float));
     }
     add(list, &work->out, n, h->dim, sizeof(float));
     if (h->layer_input_dim > 0)
@@ -252,6 +253,8 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
         sizeof(float));
     add(list, &thread->scratch,
         lmq_scratch_bytes(lmq_size_max(widest_operand(h), widths.key)), 1, 1);
+    add(list, &thread->rates, h->delta_key_dim, 1, sizeof(float));
+    add(list, &thread->decays, h->delta_key_dim, 1, sizeof(float));
     add(list, &thread->selection, h->n_experts, 2, sizeof(float));
     add(list, &thread->states, h->n_experts, 2, 1);
     if (model->is_int8)

@@ -24,6 +24,7 @@ struct lmq_thread_work {
                              the cache, as floats; keys perhaps turned */
     float *widened;  /* (LMQ_TILE_ROWS, widest matrix and a group): rows as
                         floats */
+    float *rates, *decays; /* (key dim): of a value head's state */
     float *selection; /* (2, experts): of experts and of their groups */
     unsigned char *states; /* (2, experts) */
     void *scratch;   /* of the kernels */
@@ -75,6 +76,7 @@ struct lmq_work {
     float *attention; /* (batch, heads * value_dim): softmax(q k) v */
     float *attn_gate; /* the same size: what that is multiplied by */
     float *delta_alpha, *delta_beta; /* (batch, value heads) */
+    float *step_latents; /* (batch, step_rank) */
     float *out;       /* (batch, dim): a block's output */
     float *inputs;    /* (batch, n_layers, layer_input_dim): what layers are
                          given of the tokens themselves */

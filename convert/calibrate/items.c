@@ -13,11 +13,15 @@
 
 /* Matrices of one kind have one input. */
 static enum lmq_role
-input_of(enum lmq_role role)
+input_of(const struct lmq_hparams *h, const struct lmq_place *place)
 {
-    switch (role) {
+    bool is_of_values = lmq_is_selective(h) && place->layer >= 0 &&
+                        lmq_layer_only_recurs(h, (size_t)place->layer);
+
+    switch (place->role) {
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:
+        return is_of_values ? LMQ_ROLE_DELTA_ALPHA_A : LMQ_ROLE_ATTN_Q;
     case LMQ_ROLE_ATTN_V:
     case LMQ_ROLE_ATTN_GATE:
     case LMQ_ROLE_ATTN_Q_A:
@@ -35,7 +39,7 @@ input_of(enum lmq_role role)
     case LMQ_ROLE_SHARED_SWITCH:
         return LMQ_ROLE_SHARED_UP;
     default:
-        return role;
+        return place->role;
     }
 }
 
@@ -47,7 +51,8 @@ find_input(struct lmq_cal_layer *layer, const struct lmq_matrix *matrix,
     const struct lmq_quant *quant = &layer->plan->records[record].quant;
     size_t rotated =
         quant->rotation == LMQ_ROTATION_NONE ? 0 : quant->group_size;
-    enum lmq_role role = input_of(place->role);
+    enum lmq_role role =
+        input_of(&layer->calibrator->model->hparams, place);
     size_t i = 0;
 
     while (i < layer->n_inputs && (layer->inputs[i].role != role ||

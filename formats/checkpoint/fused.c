@@ -83,6 +83,26 @@ fused_state_space(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
     return give(parts, table, 5);
 }
 
+/* A selective one: values, gates; and of values time steps, keys, queries. */
+static size_t
+fused_selective(const struct lmq_hparams *h, enum lmq_role fused,
+                struct lmq_fused_rows *parts)
+{
+    uint64_t v = lmq_delta_value_width(h), k = lmq_delta_key_width(h);
+    const struct lmq_fused_rows of_input[] = {
+        {LMQ_ROLE_ATTN_V, v, 0, 0, 0},
+        {LMQ_ROLE_ATTN_GATE, v, v, 0, 0},
+    };
+    const struct lmq_fused_rows of_values[] = {
+        {LMQ_ROLE_DELTA_ALPHA_A, h->step_rank, 0, 0, 0},
+        {LMQ_ROLE_ATTN_K, k, h->step_rank, 0, 0},
+        {LMQ_ROLE_ATTN_Q, k, h->step_rank + k, 0, 0},
+    };
+
+    return fused == LMQ_ROLE_DELTA_QKVZ ? give(parts, of_input, 2)
+                                        : give(parts, of_values, 3);
+}
+
 /* A short convolution: keys, queries, values. */
 static size_t
 fused_convolution(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
@@ -127,6 +147,8 @@ fused_recurrent(const struct lmq_hparams *h, enum lmq_role fused,
 {
     if (h->recurrence == LMQ_RECURRENCE_DELTA)
         return fused_delta(h, fused, parts);
+    if (lmq_is_selective(h))
+        return fused_selective(h, fused, parts);
     if (fused != LMQ_ROLE_DELTA_QKVZ)
         return 0;
     return lmq_is_state_space(h) ? fused_state_space(h, parts)

@@ -103,6 +103,15 @@ static const struct lmq_hf_key mamba2_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key mamba_keys[] = {
+    KEY("hidden_size", dim, 768),
+    KEY("num_hidden_layers", n_layers, 32),
+    KEY("vocab_size", vocab_size, 50280),
+    KEY("state_size", delta_key_dim, 16),
+    KEY("conv_kernel", conv_width, 4),
+    END,
+};
+
 static const struct lmq_hf_key lfm2_keys[] = {
     KEY("block_ff_dim", hidden_dim, ALIAS),
     KEY("conv_L_cache", conv_width, 3),
@@ -246,6 +255,19 @@ const struct lmq_family lmq_recurrent_families[] = {
      .gguf = {.name = "mamba2",
               .keys = LMQ_GGUF_RMS | LMQ_GGUF_STATES | LMQ_GGUF_HALVES,
               .joins = LMQ_JOINS_QKVZ, .must_biases = LMQ_GGUF_BIAS_CONV}},
+    {.name = "mamba", .positions = LMQ_POSITIONS_NONE,
+     .hf = {.classes = {{"MambaForCausalLM", "mamba", NULL, false}},
+            GPT_EPS(1e-5), .has_tied_head = true, .context = 1048576,
+            .keys = {mamba_keys}, .begin = lmq_hf_begin_mamba,
+            .windows = lmq_hf_windows_mamba2,
+            .finish = lmq_hf_finish_bamba}},
+    {.name = "falcon_mamba", .positions = LMQ_POSITIONS_NONE,
+     .hf = {.classes = {{"FalconMambaForCausalLM", "falcon_mamba", NULL,
+                         false}},
+            GPT_EPS(1e-5), .has_tied_head = true, .context = 1048576,
+            .keys = {mamba_keys}, .begin = lmq_hf_begin_falcon_mamba,
+            .windows = lmq_hf_windows_mamba2,
+            .finish = lmq_hf_finish_bamba}},
     {.name = "lfm2", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Lfm2ForCausalLM", "lfm2", NULL, false}},
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,

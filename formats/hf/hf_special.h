@@ -74,6 +74,8 @@ void lmq_hf_begin_nemotron_hybrid(struct lmq_hf_config *config);
 void lmq_hf_finish_nemotron_hybrid(struct lmq_hf_config *config);
 void lmq_hf_begin_mamba2(struct lmq_hf_config *config);
 void lmq_hf_windows_mamba2(struct lmq_hf_config *config);
+void lmq_hf_begin_mamba(struct lmq_hf_config *config);
+void lmq_hf_begin_falcon_mamba(struct lmq_hf_config *config);
 void lmq_hf_begin_lfm2(struct lmq_hf_config *config);
 void lmq_hf_windows_lfm2(struct lmq_hf_config *config);
 void lmq_hf_begin_lfm3(struct lmq_hf_config *config);

@@ -208,6 +208,10 @@ settle_delta(struct lmq_hparams *h)
         h->n_delta_key_heads = h->delta_key_dim = 0;
     if (!has_delta || lmq_is_convolution(h))
         h->has_bare_states = false;
+    if (!has_delta || !lmq_is_selective(h)) {
+        h->step_rank = 0;
+        h->has_step_norms = false;
+    }
     if (has_delta)
         return;
     h->recurrence = LMQ_RECURRENCE_DELTA;
@@ -230,7 +234,6 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->n_heads = h->n_kv_heads = h->head_dim = 1;
         h->value_dim = h->full_head_dim = h->full_kv_heads = 0;
         h->q_lora_rank = h->kv_lora_rank = 0;
-        h->latent_eps = 0;
         h->attn_scale = h->attn_softcap = h->qkv_clip = 0;
         h->value_scale = usual->value_scale;
         h->score_growth = 0;
@@ -323,7 +326,7 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->activation_slope = usual->activation_slope;
     if (h->n_borrowing == 0 || h->borrowing_hidden_dim == h->hidden_dim)
         h->borrowing_hidden_dim = 0;
-    if (h->kv_lora_rank == 0 ||
+    if ((h->kv_lora_rank == 0 && !h->has_step_norms) ||
         !(h->latent_eps < h->norm_eps || h->latent_eps > h->norm_eps))
         h->latent_eps = 0;
     if (!h->is_gated)

@@ -120,6 +120,9 @@ enum lmq_recurrence {
     LMQ_RECURRENCE_STATE_SPACE, /* Mamba 2: a matrix that decays and is added
                                    to */
     LMQ_RECURRENCE_CONVOLUTION, /* no matrix: the last few tokens */
+    LMQ_RECURRENCE_SELECTIVE,   /* Mamba 1: a state space of which each key
+                                   decays for itself; all but values and gates
+                                   is made of values */
     LMQ_RECURRENCE_COUNT
 };
 
@@ -177,7 +180,8 @@ struct lmq_hparams {
                                 lmq_layer_kv_source() */
     uint32_t q_lora_rank;    /* queries by two matrices; 0: by one */
     uint32_t kv_lora_rank;   /* 0: no latent attention */
-    double latent_eps;       /* of the norms of latents; 0: norm_eps */
+    double latent_eps;       /* of the norms of latents, of time steps; 0:
+                                norm_eps */
     uint32_t sliding_window; /* 0: none */
     uint32_t attention_chunk; /* layers that are not full see only positions
                                 of the same chunk of so many; 0: none */
@@ -204,6 +208,9 @@ struct lmq_hparams {
     uint32_t delta_key_dim, delta_value_dim; /* of a head */
     uint32_t conv_width;     /* tokens that its convolution sees */
     bool has_bare_states;    /* what a state gives has no norm */
+    uint32_t step_rank;      /* time steps by two matrices; 0: by one */
+    bool has_step_norms;     /* without weights: of what stands between these
+                                two, of keys, of queries */
 
     /* Positions */
     enum lmq_positions positions;
@@ -289,9 +296,17 @@ lmq_layer_is(const struct lmq_hparams *hparams, size_t layer,
 }
 
 static inline bool
+lmq_is_selective(const struct lmq_hparams *hparams)
+{
+    return hparams->recurrence == LMQ_RECURRENCE_SELECTIVE;
+}
+
+/* Of either generation. */
+static inline bool
 lmq_is_state_space(const struct lmq_hparams *hparams)
 {
-    return hparams->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+    return hparams->recurrence == LMQ_RECURRENCE_STATE_SPACE ||
+           lmq_is_selective(hparams);
 }
 
 static inline bool
@@ -315,16 +330,27 @@ lmq_delta_key_width(const struct lmq_hparams *hparams)
                : (size_t)hparams->n_delta_key_heads * hparams->delta_key_dim;
 }
 
-/* What the convolution goes over: queries, keys and values, or products of the
- * latter two. */
+/* What the convolution goes over: queries, keys and values; values alone; or
+ * products of keys and values. */
 static inline size_t
 lmq_delta_channels(const struct lmq_hparams *hparams)
 {
     size_t values = lmq_delta_value_width(hparams);
 
-    return lmq_is_convolution(hparams)
+    return lmq_is_convolution(hparams) || lmq_is_selective(hparams)
                ? values
                : 2 * lmq_delta_key_width(hparams) + values;
+}
+
+/* Numbers that say how a layer's states decay: one for each value head, or for
+ * each of its keys. */
+static inline size_t
+lmq_delta_decays(const struct lmq_hparams *hparams)
+{
+    size_t n_heads = hparams->n_delta_value_heads;
+
+    return lmq_is_selective(hparams) ? n_heads * hparams->delta_key_dim
+                                     : n_heads;
 }
 
 /* Of whose numbers a layer norms its result together: each value head for

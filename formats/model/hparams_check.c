@@ -212,14 +212,16 @@ check_beside(const struct lmq_hparams *h, struct lmq_error *err)
 {
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_is(h, i, LMQ_LAYER_BESIDE) &&
-            (lmq_is_convolution(h) || h->n_borrowing > 0 ||
+            (lmq_is_convolution(h) || lmq_is_selective(h) ||
+             h->n_borrowing > 0 ||
              h->kv_lora_rank > 0 || h->norm_place != LMQ_NORMS_BEFORE ||
              h->residual != LMQ_RESIDUAL_SEQUENTIAL))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "layer %u has attention beside a recurrence, which "
-                            "does not go with convolutions, borrowed keys, "
-                            "latents, norms elsewhere than before, or a "
-                            "feed-forward beside attention",
+                            "does not go with convolutions, one that is "
+                            "selective, borrowed keys, latents, norms "
+                            "elsewhere than before, or a feed-forward beside "
+                            "attention",
                             i);
     return LMQ_OK;
 }
@@ -248,6 +250,10 @@ check_delta(const struct lmq_hparams *h, struct lmq_error *err)
                         "recurrent layers have %u key heads of %u "
                         "dimensions, expected none of these to be 0",
                         keys, key);
+    if (lmq_is_selective(h) && h->step_rank == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "a selective recurrence has step_rank 0, expected at "
+                        "least 1");
     if (has_keys && values % keys != 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u value heads cannot share %u key heads evenly",

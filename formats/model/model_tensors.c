@@ -67,6 +67,7 @@ static const struct {
     [LMQ_ROLE_ATTN_SINKS] = {SINKS | ATTENTION, ALONE},
     [LMQ_ROLE_ATTN_GATE] = {OUTPUT_GATE, ONE},
     [LMQ_ROLE_DELTA_ALPHA] = {STATES, ONE},
+    [LMQ_ROLE_DELTA_ALPHA_A] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_BETA] = {DELTA_RULE, ALONE},
     [LMQ_ROLE_DELTA_DECAY] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_CONV] = {RECURRENT, ONE},
@@ -178,6 +179,20 @@ is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
            lmq_role_beside(place->role) != place->role;
 }
 
+/* What a state has that could have it. */
+static bool
+has_of_state(const struct lmq_hparams *h, enum lmq_role role)
+{
+    switch ((int)role) {
+    case LMQ_ROLE_DELTA_NORM:
+        return !h->has_bare_states;
+    case LMQ_ROLE_DELTA_ALPHA_A:
+        return h->step_rank > 0;
+    default:
+        return true;
+    }
+}
+
 bool
 lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
               uint32_t *n_items)
@@ -200,8 +215,7 @@ lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
     *n_items = counts[rules[role].items];
     return (rules[role].needs & ~what_is(h, layer, has_experts, is_delta)) ==
                0 &&
-           !is_delta_bias(h, place) &&
-           !(role == LMQ_ROLE_DELTA_NORM && h->has_bare_states);
+           !is_delta_bias(h, place) && has_of_state(h, role);
 }
 
 bool
@@ -258,10 +272,13 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t gate = h->has_head_gate ? h->n_heads : out;
     uint64_t inputs = (uint64_t)h->n_layers * h->layer_input_dim;
     uint64_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
+    uint64_t seen = h->dim; /* by queries and keys */
+    bool is_selective = lmq_is_selective(h);
 
     if (place->layer >= 0 && lmq_layer_only_recurs(h, (size_t)place->layer)) {
         q = k = keys;
         v = out = gate = values;
+        seen = is_selective ? values : h->dim;
     }
     const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
         [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
@@ -270,14 +287,16 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_EMBEDDING_NORM] = {h->dim, 0},
         [LMQ_ROLE_OUTPUT_NORM] = {h->dim, 0},
         [LMQ_ROLE_ATTN_NORM] = {h->dim, 0},
-        [LMQ_ROLE_ATTN_Q] = {q, h->dim},
-        [LMQ_ROLE_ATTN_K] = {k, h->dim},
+        [LMQ_ROLE_ATTN_Q] = {q, seen},
+        [LMQ_ROLE_ATTN_K] = {k, seen},
         [LMQ_ROLE_ATTN_V] = {v, h->dim},
         [LMQ_ROLE_ATTN_OUT] = {h->dim, out},
         [LMQ_ROLE_ATTN_GATE] = {gate, h->dim},
-        [LMQ_ROLE_DELTA_ALPHA] = {h->n_delta_value_heads, h->dim},
+        [LMQ_ROLE_DELTA_ALPHA] = {h->n_delta_value_heads,
+                                  h->step_rank > 0 ? h->step_rank : h->dim},
+        [LMQ_ROLE_DELTA_ALPHA_A] = {h->step_rank, seen},
         [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
-        [LMQ_ROLE_DELTA_DECAY] = {h->n_delta_value_heads, 0},
+        [LMQ_ROLE_DELTA_DECAY] = {lmq_delta_decays(h), 0},
         [LMQ_ROLE_DELTA_CONV] = {lmq_delta_channels(h), h->conv_width},
         [LMQ_ROLE_DELTA_NORM] = {is_state_space ? lmq_delta_value_width(h)
                                                 : h->delta_value_dim,

@@ -175,6 +175,10 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mixer.conv1d", LMQ_ROLE_DELTA_CONV, READ},
     {"layers.#.mixer.norm", LMQ_ROLE_DELTA_NORM, READ},
     {"layers.#.mixer.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    /* ... and Mamba 1 */
+    {"embedding", LMQ_ROLE_EMBEDDING, READ},
+    {"layers.#.mixer.x_proj", LMQ_ROLE_DELTA_BA, READ},
+    {"layers.#.mixer.dt_proj", LMQ_ROLE_DELTA_ALPHA, READ},
     /* ... Nemotron-H */
     {"layers.#.mixer.q_proj", LMQ_ROLE_ATTN_Q, READ},
     {"layers.#.mixer.k_proj", LMQ_ROLE_ATTN_K, READ},

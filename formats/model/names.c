@@ -46,6 +46,7 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_ATTN_GATE] = {"attn_gate", true, NO_ITEMS, 0, 13},
     [LMQ_ROLE_DELTA_QKVZ] = {"ssm_in", true, NO_ITEMS, 0, 14},
     [LMQ_ROLE_DELTA_ALPHA] = {"ssm_alpha", true, NO_ITEMS, 0, 15},
+    [LMQ_ROLE_DELTA_ALPHA_A] = {"ssm_alpha_a", true, NO_ITEMS, 0, 27},
     [LMQ_ROLE_DELTA_BETA] = {"ssm_beta", true, NO_ITEMS, 0, 16},
     [LMQ_ROLE_DELTA_BA] = {"ssm_ba", true, NO_ITEMS, 0, 17},
     [LMQ_ROLE_DELTA_DECAY] = {"ssm_a", true, NO_ITEMS, 0, 18},
@@ -298,8 +299,8 @@ bool
 lmq_role_is_small(enum lmq_role role)
 {
     return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
-           role == LMQ_ROLE_DELTA_ALPHA || role == LMQ_ROLE_DELTA_BETA ||
-           role == LMQ_ROLE_DELTA_CONV;
+           role == LMQ_ROLE_DELTA_ALPHA || role == LMQ_ROLE_DELTA_ALPHA_A ||
+           role == LMQ_ROLE_DELTA_BETA || role == LMQ_ROLE_DELTA_CONV;
 }
 
 void

@@ -69,6 +69,8 @@ enum lmq_role {
     LMQ_ROLE_STATE_V = 58,
     LMQ_ROLE_STATE_GATE = 59,
     LMQ_ROLE_STATE_OUT = 60,
+    LMQ_ROLE_DELTA_ALPHA_A = 61,     /* the first of two matrices that make
+                                        time steps */
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

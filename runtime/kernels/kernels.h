@@ -281,11 +281,13 @@ struct lmq_kernels {
      * x[i + half] = fma(b, cos[i], a * sin[i]). */
     void (*rope)(float *x, const float *cos, const float *sin, size_t half);
 
-    /* A state of n_rows rows of n numbers, one after the other: row i *= decay;
-     * row i = fma(k[i], v, row i), unless v is NULL; sum = fma(q[i], row i,
-     * sum), from zeros on. The n sums go to o, which may be v. */
-    void (*recur)(float *state, size_t n_rows, size_t n, float decay,
-                  const float *k, const float *v, const float *q, float *o);
+    /* A state of n_rows rows of n numbers, one after the other: row i *=
+     * decay[i * step], with step 0 or 1; row i = fma(k[i], v, row i), unless v
+     * is NULL; sum = fma(q[i], row i, sum), from zeros on. The n sums go to o,
+     * which may be v. */
+    void (*recur)(float *state, size_t n_rows, size_t n, const float *decay,
+                  size_t step, const float *k, const float *v, const float *q,
+                  float *o);
 
     /* What the machine can do at most, for the bench: run `rounds` rounds on
      * registers and return the number of operations (a multiply-add is two);

@@ -96,9 +96,9 @@ find_channels(const struct lmq_member *member, size_t i, struct channels *c)
     } q = {work->q, keys}, k = {work->k, keys}, v = {work->v, values};
     bool is_turned = lmq_is_state_space(member->h);
     const struct part parts[] = {is_turned ? v : q, k, is_turned ? q : v};
-    size_t before = 0;
+    size_t n_parts = lmq_is_selective(member->h) ? 1 : 3, before = 0;
 
-    for (size_t p = 0; p < 3; p++) {
+    for (size_t p = 0; p < n_parts; p++) {
         size_t n_pieces = lmq_row_pieces(parts[p].width);
         if (i < n_pieces) {
             struct lmq_row_piece piece = lmq_row_piece_at(i, parts[p].width);

@@ -1,7 +1,7 @@
 /*
  * recurrent.c - layers that remember a state: the gated delta rule, as in Qwen
- * 3 Next and 3.5; the state space of Mamba 2; and short convolutions, as in
- * LFM 2, which need no more than convolve.c.
+ * 3 Next and 3.5; the state space of Mamba 2, of Mamba 1; and short
+ * convolutions, as in LFM 2, which need no more than convolve.c.
  *
  *   q = W_q xn, k = W_k xn, v = W_v xn      (n, key or value heads, dim)
  *   z = W_gate xn, a = W_alpha xn
@@ -22,6 +22,10 @@
  *       o = q S + D v
  *   attention = rmsnorm(o * silu(z))        over the heads that share a key
  *
+ *   of which a selective one makes q, k and a = W_alpha (W_alpha_a v) of v,
+ *   which alone goes through the convolution; and each key has a decay of its
+ *   own: row i of S is multiplied by exp(-exp(A[i]) step)
+ *
  * Without norms of states attention is what stands there in brackets. Beside
  * attention the matrices have names of their own.
  *
@@ -39,6 +43,7 @@
 #include "base/elementary.h"
 #include "base/size.h"
 #include "runtime/layer/convolve.h"
+#include "runtime/layer/norm.h"
 
 /* What is added to the square of a length, so that none is 0. */
 #define LENGTH_EPS 1e-6f
@@ -69,24 +74,30 @@ set_lengths(const struct lmq_member *member)
     }
 }
 
-/* What a time step leaves of the state. So little counts as nothing: products
- * with it would be subnormal numbers, for which processors take a hundred times
- * as long. */
-static float
-decay_of(double decay, double step)
-{
-    double left = step > 0 ? lmq_exp(-lmq_exp(decay) * step) : 1;
+/* So little counts as nothing: products with it would be subnormal numbers, for
+ * which processors take a hundred times as long. */
+#define LEAST_LEFT 0x1p-64f
 
-    return left < 0x1p-64 ? 0 : (float)left;
+/* What a time step leaves of the state. */
+static float
+decay_of(float decay, double step)
+{
+    if (isnan(step) || !isfinite(decay))
+        return NAN;
+    double left = step > 0 ? lmq_exp(-lmq_exp((double)decay) * step) : 1;
+
+    return left < (double)LEAST_LEFT ? 0 : (float)left;
 }
 
 /* a = exp(-exp(A) step), step = softplus(a + bias): what a token leaves of the
- * state. b = sigmoid(b), or the step: how much it writes. */
+ * state; the step itself where keys decay each for itself. b = sigmoid(b), or
+ * the step: how much it writes. */
 static void
 set_steps(const struct lmq_member *member)
 {
     const struct lmq_attention_part *part = &member->layer->attention;
     size_t n_heads = member->h->n_delta_value_heads, from, to;
+    bool is_by_key = lmq_is_selective(member->h);
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
@@ -96,13 +107,12 @@ set_steps(const struct lmq_member *member)
             member->kernels->sigmoid(b, n_heads);
         for (size_t i = 0; i < n_heads; i++) {
             float x = a[i] + part->delta_alpha.bias[i];
-            float decay = part->delta_decay[i];
-            double step = isfinite(x) ? lmq_softplus((double)x) : 0;
+            double step = isfinite(x) ? lmq_softplus((double)x)
+                                      : NAN; /* which is noticed */
             if (lmq_is_state_space(member->h))
                 b[i] = (float)step;
-            a[i] = isfinite(x) && isfinite(decay)
-                       ? decay_of((double)decay, step)
-                       : NAN; /* which is noticed */
+            a[i] = is_by_key ? (float)step
+                             : decay_of(part->delta_decay[i], step);
         }
     }
 }
@@ -113,7 +123,9 @@ set_steps(const struct lmq_member *member)
 struct token {
     const float *q, *k;  /* (key dim) */
     float *v, *z, *o;    /* (value dim) */
-    float decay, beta;
+    const float *decay;  /* number i * step is that of key i */
+    size_t step;
+    float beta;
     size_t head;
     float *s;            /* (key dim, value dim) */
 };
@@ -125,13 +137,14 @@ delta_step(const struct lmq_member *member, const struct token *token)
     const struct lmq_kernels *kernels = member->kernels;
     size_t keys = member->h->delta_key_dim;
     size_t values = member->h->delta_value_dim;
+    const float whole = 1;
     float *o = token->o, *v = token->v;
 
-    kernels->recur(token->s, keys, values, token->decay, NULL, NULL, token->k,
-                   o);                /* S *= decay; o = k S */
+    kernels->recur(token->s, keys, values, token->decay, token->step, NULL,
+                   NULL, token->k, o); /* S *= decay; o = k S */
     kernels->axpy(v, o, values, -1);  /* d = v - o */
     kernels->scale(v, values, token->beta);
-    kernels->recur(token->s, keys, values, 1, token->k, v, token->q,
+    kernels->recur(token->s, keys, values, &whole, 0, token->k, v, token->q,
                    o);                /* S += k d; o = q S */
     if (!member->h->has_bare_states)
         kernels->rmsnorm(o, member->layer->attention.delta_norm.weight, values,
@@ -152,15 +165,48 @@ state_space_step(const struct lmq_member *member, const struct token *token)
 
     memcpy(o, token->v, values * sizeof(*o));
     kernels->scale(o, values, token->beta); /* o = step v */
-    kernels->recur(token->s, keys, values, token->decay, token->k, o,
-                   token->q, o); /* S = decay S + k o; o = q S */
+    kernels->recur(token->s, keys, values, token->decay, token->step,
+                   token->k, o, token->q, o); /* S = decay S + k o; o = q S */
     kernels->axpy(o, token->v, values,
                   member->layer->attention.state_skip[token->head]);
     kernels->silu(token->z, values);
     kernels->mul(o, token->z, values); /* o = (o + D v) silu(z) */
 }
 
-/* All tokens of one value head in one of the sequences. */
+/* ---- Decays of keys ---- */
+
+/* -exp(A) of all keys of a value head. */
+static void
+set_rates(const struct lmq_member *member, size_t head)
+{
+    size_t keys = member->h->delta_key_dim;
+    float *rates = member->own->rates;
+
+    memcpy(rates, member->layer->attention.delta_decay + head * keys,
+           keys * sizeof(*rates));
+    member->kernels->exp(rates, keys);
+    member->kernels->scale(rates, keys, -1);
+}
+
+/* What a time step leaves of each row of a state. */
+static const float *
+decays_of(const struct lmq_member *member, float step)
+{
+    size_t keys = member->h->delta_key_dim;
+    float *decays = member->own->decays;
+
+    memcpy(decays, member->own->rates, keys * sizeof(*decays));
+    member->kernels->scale(decays, keys, step);
+    member->kernels->exp(decays, keys);
+    for (size_t i = 0; i < keys; i++)
+        if (decays[i] < LEAST_LEFT)
+            decays[i] = 0;
+    return decays;
+}
+
+/* ---- All tokens ---- */
+
+/* Those of one value head in one of the sequences. */
 static void
 walk_head(const struct lmq_member *member, size_t head, size_t sequence)
 {
@@ -173,6 +219,9 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
     float *s = member->kv[sequence].state + head * keys * values;
     struct token token = {.head = head, .s = s};
 
+    if (lmq_is_selective(h))
+        set_rates(member, head);
+    token.step = lmq_is_selective(h);
     if (member->position == 0)
         memset(s, 0, keys * values * sizeof(float));
     for (size_t t = first; t < first + length; t++) {
@@ -183,7 +232,9 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
         token.v = work->v + i * values;
         token.z = work->attn_gate + i * values;
         token.o = work->attention + i * values;
-        token.decay = work->delta_alpha[i];
+        token.decay = lmq_is_selective(h)
+                          ? decays_of(member, work->delta_alpha[i])
+                          : &work->delta_alpha[i];
         token.beta = work->delta_beta[i];
         if (lmq_is_state_space(member->h))
             state_space_step(member, &token);
@@ -213,21 +264,77 @@ norm_shared(const struct lmq_member *member)
 static void
 walk(const struct lmq_member *member)
 {
-    lmq_convolve_heads(member); /* q, k, v = silu(conv(q, k, v)) */
+    size_t from, to;
+
     set_steps(member);          /* a = decay, b = beta */
     lmq_barrier(member); /* a head reads all channels of a key */
     if (!lmq_is_state_space(member->h)) {
         set_lengths(member); /* q /= |q|, k /= |k| */
         lmq_barrier(member); /* a value head reads that of its keys */
     }
-    for (size_t head = member->number; head < member->h->n_delta_value_heads;
-         head += member->n_members)
+    lmq_member_share(member, member->h->n_delta_value_heads, &from, &to);
+    for (size_t head = from; head < to; head++)
         for (size_t i = 0; i < member->work->n_sequences; i++)
             walk_head(member, head, i);
     if (lmq_is_state_space(member->h) && !member->h->has_bare_states) {
         lmq_barrier(member); /* heads are normed together */
         norm_shared(member);
     }
+}
+
+/* The latents of time steps, keys and queries by their root mean squares. */
+static void
+norm_made(const struct lmq_member *member)
+{
+    const struct lmq_hparams *h = member->h;
+    const struct lmq_work *work = member->work;
+    const struct lmq_gain none = {0};
+    size_t n_keys = h->n_delta_key_heads, key = h->delta_key_dim, from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++)
+        lmq_norm_latents(h, &none, work->step_latents + t * h->step_rank,
+                         h->step_rank);
+    lmq_member_share(member, member->n * n_keys, &from, &to);
+    for (size_t i = from; i < to; i++) {
+        lmq_norm_latents(h, &none, work->k + i * key, key);
+        lmq_norm_latents(h, &none, work->q + i * key, key);
+    }
+}
+
+/* Keys, queries and time steps of the values behind the convolution. */
+static void
+make_of_values(const struct lmq_member *member)
+{
+    const struct lmq_attention_part *part = &member->layer->attention;
+    const struct lmq_work *work = member->work;
+    struct lmq_operand v = /* (n, value heads * value dim) */
+        lmq_operand_of(member, work->v, lmq_delta_value_width(member->h));
+    struct lmq_operand latents = /* (n, step_rank) */
+        lmq_operand_of(member, work->step_latents, member->h->step_rank);
+
+    lmq_multiply(member, &part->delta_alpha_a, &v, work->step_latents);
+    lmq_multiply(member, &part->k, &v, work->k);
+    lmq_multiply(member, &part->q, &v, work->q);
+    lmq_barrier(member); /* norms and products read whole rows */
+    if (member->h->has_step_norms) {
+        norm_made(member);
+        lmq_barrier(member); /* all read all latents */
+    }
+    lmq_multiply(member, &part->delta_alpha, &latents, work->delta_alpha);
+    lmq_barrier(member); /* heads and tokens are cut otherwise */
+}
+
+/* Of a selective state space. */
+static void
+select_and_walk(const struct lmq_member *member, struct lmq_operand *xn)
+{
+    lmq_multiply(member, &member->layer->attention.v, xn, member->work->v);
+    lmq_barrier(member);        /* channels are cut otherwise */
+    lmq_convolve_heads(member); /* v = silu(conv(v)) */
+    lmq_barrier(member);        /* all read all of v */
+    make_of_values(member);     /* k, q, a */
+    walk(member);
 }
 
 void
@@ -238,6 +345,10 @@ lmq_recurrent_attention(const struct lmq_member *member,
     const struct lmq_work *work = member->work;
     bool is_alone = lmq_layer_only_recurs(member->h, member->index);
 
+    if (lmq_is_selective(member->h)) {
+        select_and_walk(member, xn);
+        return;
+    }
     lmq_multiply(member, is_alone ? &part->q : &part->state_q, xn, work->q);
     lmq_multiply(member, is_alone ? &part->k : &part->state_k, xn, work->k);
     lmq_multiply(member, is_alone ? &part->v : &part->state_v, xn, work->v);
@@ -246,8 +357,10 @@ lmq_recurrent_attention(const struct lmq_member *member,
     if (part->delta_beta.tensor != NULL)
         lmq_multiply(member, &part->delta_beta, xn, work->delta_beta);
     lmq_barrier(member); /* channels and tokens are cut otherwise */
-    if (lmq_is_convolution(member->h))
+    if (lmq_is_convolution(member->h)) {
         lmq_convolve_products(member); /* heads = q conv(k v) */
-    else
-        walk(member);
+        return;
+    }
+    lmq_convolve_heads(member); /* q, k, v = silu(conv(q, k, v)) */
+    walk(member);
 }

@@ -93,6 +93,8 @@ DELTA = dict(SIZES, head_dim=24, linear_num_key_heads=2,
 DELTA_SECTIONS = {"rope_type": "default", "rope_theta": 10000000.0,
                   "partial_rotary_factor": 0.5, "mrope_section": [2, 2, 2],
                   "mrope_interleaved": True}
+MAMBA = dict(hidden_size=64, num_hidden_layers=3, vocab_size=128,
+             bos_token_id=1, eos_token_id=2, pad_token_id=None)
 SHARED = dict(EXPERTS, shared_expert_intermediate_size=80)
 
 # What a row is called in the list, the library's type, its configuration. The
@@ -529,6 +531,14 @@ TABLE = [
         mamba_rms_norm=True, mamba_norm_before_gate=False,
         tie_word_embeddings=True, rope_parameters=dict(
         rope_type="default", rope_theta=1e11))),
+    ("Mamba", "mamba", dict(MAMBA)),
+    ("Mamba (no biases, own head)", "mamba", dict(MAMBA, expand=1,
+        state_size=7, conv_kernel=3, time_step_rank=5, use_conv_bias=False,
+        tie_word_embeddings=False)),
+    ("Falcon Mamba", "falcon_mamba", dict(MAMBA,
+        tie_word_embeddings=False)),
+    ("Falcon Mamba (tied, other epsilon)", "falcon_mamba", dict(MAMBA,
+        state_size=24, time_step_rank=10, mixer_rms_eps=1e-3)),
     ("nanochat", "nanochat", dict(SIZES)),
     ("nanochat (tied, no cap)", "nanochat", dict(SIZES, head_dim=24,
         final_logit_softcapping=None, tie_word_embeddings=True,

@@ -251,30 +251,37 @@ make_recurrence(struct family_model *m, struct oracle_delta *w)
                       ? values
                       : s->delta_keys * s->delta_key_dim;
     bool has_lengths = s->recurrence == ORACLE_DELTA_RULE;
+    bool is_selective = s->recurrence == ORACLE_SELECTIVE;
+    bool is_space = is_selective || s->recurrence == ORACLE_STATE_SPACE;
+    size_t seen = is_selective ? values : s->dim;
     double gain = SUBLAYER_GAIN / or_one(s->residual_scale);
 
-    w->q = make_linear(m, keys, s->dim, has_lengths ? 4 : 1, 0);
-    w->k = make_linear(m, keys, s->dim, has_lengths ? 4 : 1, 0);
+    w->q = make_linear(m, keys, seen, has_lengths ? 4 : 1, 0);
+    w->k = make_linear(m, keys, seen, has_lengths ? 4 : 1, 0);
     w->v = make_linear(m, values, s->dim, 1, 0);
     if (s->recurrence != ORACLE_CONVOLUTION) {
         w->gate = make_linear(m, values, s->dim, 1, 0);
-        w->alpha = make_linear(m, s->delta_values, s->dim, 1, 0);
+        if (is_selective)
+            w->alpha_a = make_linear(m, s->step_rank, seen, 1, 0);
+        w->alpha = make_linear(m, s->delta_values,
+                               is_selective ? s->step_rank : s->dim, 1, 0);
         w->alpha.b = normals(m, s->delta_values, -1, 0.7);
     }
     if (s->recurrence == ORACLE_DELTA_RULE)
         w->beta = make_linear(m, s->delta_values, s->dim, 1, 0);
     if (s->recurrence != ORACLE_CONVOLUTION)
-        w->decay = normals(m, s->delta_values, -1, 0.7);
+        w->decay = normals(
+            m, s->delta_values * (is_selective ? s->delta_key_dim : 1), -1,
+            0.7);
     w->conv = normals(m, oracle_channels(s) * s->conv_width, 0.4, 0.3);
     if (s->has_conv_bias)
         w->conv_bias = normals(m, oracle_channels(s), 0, BIAS_SIZE);
     if (s->recurrence == ORACLE_DELTA_RULE)
         w->norm = make_norm(m, s->delta_value_dim, s->delta_value_dim, 1);
-    if (s->recurrence == ORACLE_STATE_SPACE && !s->bare_states)
+    if (is_space && !s->bare_states)
         w->norm = make_norm(m, values / s->delta_keys, values, 1);
-    if (s->recurrence == ORACLE_STATE_SPACE) {
+    if (is_space)
         w->skip = normals(m, s->delta_values, 0.7, 0.3);
-    }
     w->out = make_linear(m, s->dim, values, gain, 0);
 }
 

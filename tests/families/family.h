@@ -33,7 +33,8 @@ enum stored_as {
     AS_VECTOR,         /* a norm's weights; the full name */
     AS_INPUTS,         /* of all layers */
     AS_CORRECTION,     /* a number for each expert; the full name */
-    AS_DECAYS,         /* a number for each value head; the full name */
+    AS_DECAYS,         /* a number for each value head, or for each of its
+                          keys; the full name */
     AS_STEPS,          /* the bias of alpha; the full name */
     AS_WEIGHT,         /* name.weight, of what has its bias elsewhere */
     AS_CONV,           /* (channels, 1, width), and a bias if there is one */
@@ -42,6 +43,8 @@ enum stored_as {
     AS_LATENT_VALUES,  /* of each head: (width of a value, latent) */
     AS_STATES,         /* rows of gates, values, keys, queries, time steps */
     AS_KQV,            /* rows of keys, queries, values */
+    AS_VALUES_GATES,   /* rows of values, gates */
+    AS_OF_VALUES,      /* rows of latents of time steps, keys, queries */
     AS_SKIP,           /* a number for each value head; the full name */
     AS_DELTA_QKV,      /* rows of queries, keys, values */
     AS_DELTA_QKVZ,     /* of each key head: query, key, values, gates */

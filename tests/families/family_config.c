@@ -64,6 +64,7 @@ put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
         {"delta_key_dim", s->delta_key_dim},
         {"delta_value_dim", s->delta_value_dim},
         {"conv_width", s->conv_width},
+        {"step_rank", s->step_rank},
     };
     char text[32];
 

@@ -72,6 +72,19 @@
     .hidden = 84, .head_dim = 12, .delta_keys = 2, .delta_values = 6,         \
     .delta_key_dim = 18, .delta_value_dim = 10, .has_conv_bias = true
 
+#define MAMBA1_KEYS                                                           \
+    "'bos_token_id': 0, 'conv_kernel': $conv_width, 'eos_token_id': 0, "      \
+    "'hidden_act': 'silu', 'hidden_size': $dim, 'intermediate_size': "        \
+    "$delta_values, 'layer_norm_epsilon': 1e-05, 'num_hidden_layers': "       \
+    "$layers, 'residual_in_fp32': true, 'state_size': $delta_key_dim, "       \
+    "'time_step_rank': $step_rank, 'use_bias': false, 'use_conv_bias': "      \
+    "true, 'vocab_size': $vocab, "
+
+#define MAMBA1_SHAPE                                                          \
+    .recurrence = ORACLE_SELECTIVE, .positions = ORACLE_NO_POSITIONS,         \
+    .delta = "1", .halves = "m", .bare_states = true, .delta_keys = 1,        \
+    .delta_value_dim = 1
+
 #define LFM2_SHAPE                                                            \
     .recurrence = ORACLE_CONVOLUTION, .activation = oracle_silu,              \
     .theta = 1e6, .dim = 56, .head_dim = 14, .delta_values = 1,               \
@@ -91,6 +104,18 @@ static const struct stored lfm3_layer[] = {
     {AS_LINEAR, "model.layers.#.feed_forward.w1", LAYER(mlp.gate)},
     {AS_LINEAR, "model.layers.#.feed_forward.w3", LAYER(mlp.up)},
     {AS_LINEAR, "model.layers.#.feed_forward.w2", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored mamba1_layer[] = {
+    {AS_NORM, "backbone.layers.#.norm", LAYER(attn_norm)},
+    {AS_VALUES_GATES, "backbone.layers.#.mixer.in_proj", LAYER(delta)},
+    {AS_CONV, "backbone.layers.#.mixer.conv1d", LAYER(delta)},
+    {AS_OF_VALUES, "backbone.layers.#.mixer.x_proj", LAYER(delta)},
+    {AS_LINEAR, "backbone.layers.#.mixer.dt_proj", LAYER(delta.alpha)},
+    {AS_DECAYS, "backbone.layers.#.mixer.A_log", LAYER(delta)},
+    {AS_SKIP, "backbone.layers.#.mixer.D", LAYER(delta)},
+    {AS_LINEAR, "backbone.layers.#.mixer.out_proj", LAYER(delta.out)},
     {AS_END, NULL, 0},
 };
 
@@ -379,6 +404,31 @@ const struct family recurrent_families[] = {
                   .has_conv_bias = true,
                   .delta_keys = 2, .delta_values = 4, .delta_key_dim = 22,
                   .delta_value_dim = 26},
+    },
+    {
+        .name = "mamba",
+        .config =
+            "{'architectures': ['MambaForCausalLM'], 'model_type': 'mamba', "
+            "'expand': 2, " MAMBA1_KEYS "'tie_word_embeddings': true}",
+        .frame = nemotron_frame,
+        .layers = {mamba1_layer},
+        .bits = HAS_ATTN_NORM,
+        .shape = {MIXED_SHAPE, MAMBA1_SHAPE, .dim = 48, .layers = 3,
+                  .has_conv_bias = true, .delta_values = 96,
+                  .delta_key_dim = 14, .step_rank = 3},
+    },
+    {
+        .name = "falcon-mamba",
+        .config =
+            "{'architectures': ['FalconMambaForCausalLM'], 'model_type': "
+            "'falcon_mamba', 'expand': 16, 'mixer_rms_eps': 1e-06, "
+            MAMBA1_KEYS "'tie_word_embeddings': false}",
+        .frame = nemotron_frame,
+        .layers = {mamba1_layer},
+        .bits = HAS_ATTN_NORM | HAS_HEAD,
+        .shape = {MIXED_SHAPE, MAMBA1_SHAPE, .dim = 72, .layers = 3,
+                  .has_conv_bias = true, .delta_values = 144,
+                  .delta_key_dim = 24, .step_rank = 6, .step_eps = 1e-6},
     },
     {
         .name = "lfm2",

@@ -231,6 +231,8 @@ write_delta_fused(const struct writer *w, const struct stored *as,
     const struct oracle_linear *states[] = {&d->gate, &d->v, &d->k, &d->q,
                                             &alpha};
     const struct oracle_linear *kqv[] = {&d->k, &d->q, &d->v};
+    const struct oracle_linear *made[] = {&d->alpha_a, &d->k, &d->q};
+    const struct oracle_linear *v_gate[] = {&d->v, &d->gate};
     size_t n_keys = w->model->oracle.shape.delta_keys;
 
     alpha.b = NULL;
@@ -238,6 +240,10 @@ write_delta_fused(const struct writer *w, const struct stored *as,
         fuse(w, as, states, 5, 1);
     else if (as->as == AS_KQV)
         fuse(w, as, kqv, 3, 1);
+    else if (as->as == AS_OF_VALUES)
+        fuse(w, as, made, 3, 1);
+    else if (as->as == AS_VALUES_GATES)
+        fuse(w, as, v_gate, 2, 1);
     else if (as->as == AS_DELTA_QKV)
         fuse(w, as, qkvz, 3, 1);
     else if (as->as == AS_DELTA_QKVZ)
@@ -295,8 +301,15 @@ write_decays(const struct writer *w, const struct stored *as,
              const void *parts)
 {
     const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
+    const struct oracle_shape *s = &w->model->oracle.shape;
+    size_t cols = s->recurrence == ORACLE_SELECTIVE ? s->delta_key_dim : 0;
+    size_t n = s->delta_values * (cols == 0 ? 1 : cols);
+    char name[96];
 
-    write_vector(w, as->name, d->decay, w->model->oracle.shape.delta_values);
+    name_tensor(w, name, sizeof(name), as->name, 0, "");
+    if (d->decay != NULL)
+        memcpy(add_tensor(w->to, name, s->delta_values, cols)->x, d->decay,
+               n * sizeof(float));
 }
 
 static void
@@ -585,6 +598,8 @@ static void (*const writers[])(const struct writer *w,
     [AS_LATENT_VALUES] = write_latent,
     [AS_STATES] = write_delta_fused,
     [AS_KQV] = write_delta_fused,
+    [AS_OF_VALUES] = write_delta_fused,
+    [AS_VALUES_GATES] = write_delta_fused,
     [AS_SKIP] = write_skip,
     [AS_GATE_UP] = write_gate_up,
     [AS_MASK] = write_mask,

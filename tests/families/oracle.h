@@ -41,9 +41,13 @@ struct oracle_mlp {
  * alpha. */
 struct oracle_delta {
     struct oracle_linear q, k, v, gate, alpha, beta, out;
-    float *decay;            /* (value heads): the logarithm */
+    struct oracle_linear alpha_a; /* of a selective one, whose alpha is of what
+                                this gives; it, q and k are of values */
+    float *decay;            /* (value heads): the logarithm; of a selective
+                                one (value heads, key dim) */
     float *conv;             /* (channels, conv_width): queries, keys, values;
-                                of a state space the other way round */
+                                of a state space the other way round, of a
+                                selective one values */
     float *conv_bias;        /* (channels), or NULL */
     struct oracle_norm norm; /* of a value head, or of those of a key head */
     float *skip;             /* (value heads), of a state space */
@@ -108,7 +112,8 @@ enum oracle_rope {
 enum oracle_recurrence {
     ORACLE_DELTA_RULE,
     ORACLE_STATE_SPACE, /* Mamba 2 */
-    ORACLE_CONVOLUTION  /* of keys times values */
+    ORACLE_CONVOLUTION, /* of keys times values */
+    ORACLE_SELECTIVE    /* Mamba 1 */
 };
 
 enum oracle_router {
@@ -163,6 +168,9 @@ struct oracle_shape {
                                 is a feed-forward alone; NULL: all are both */
     size_t delta_keys, delta_values; /* heads */
     size_t delta_key_dim, delta_value_dim, conv_width;
+    size_t step_rank;        /* rows of alpha_a */
+    double step_eps;         /* of its norm, of keys', of queries'; 0: there
+                                are none */
 
     /* In layers without the window; 0: as in the others. */
     size_t full_head_dim, full_kv_heads;

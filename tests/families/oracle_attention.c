@@ -308,13 +308,13 @@ delta_rule(const struct oracle *o, const struct oracle_delta *w,
     return out;
 }
 
-/* ---- The state space of Mamba 2 ---- */
+/* ---- The state space of Mamba 2, of Mamba 1 ---- */
 
 /* One head's answer: what is in the state now, and what goes past it. */
 static void
 state_step(const struct oracle_shape *shape, double *s, const double *q,
-           const double *k, const double *v, double decay, double step,
-           double skip, double *out)
+           const double *k, const double *v, const double *decays,
+           double step, double skip, double *out)
 {
     size_t keys = shape->delta_key_dim, values = shape->delta_value_dim;
 
@@ -322,7 +322,7 @@ state_step(const struct oracle_shape *shape, double *s, const double *q,
         out[c] = skip * v[c];
         for (size_t r = 0; r < keys; r++) {
             double *at = &s[r * values + c];
-            *at = decay * *at + step * k[r] * v[c];
+            *at = decays[r] * *at + step * k[r] * v[c];
             out[c] += q[r] * *at;
         }
     }
@@ -341,6 +341,19 @@ gate_and_norm(const struct oracle *o, const struct oracle_delta *w,
         oracle_norm_rows(o->s, &w->norm, mixed, o->n, width, width);
 }
 
+/* y = W x, perhaps by its root mean square. */
+static double *
+made_of_values(const struct oracle *o, const struct oracle_linear *l,
+               const double *v, size_t span)
+{
+    struct oracle_shape shape = {.eps = o->s->step_eps, .norm = ORACLE_RMS};
+    struct oracle_norm norm = {.span = shape.eps > 0 ? span : 0};
+    double *y = oracle_apply(l, v, o->n);
+
+    oracle_norm_rows(&shape, &norm, y, o->n, l->rows, l->rows);
+    return y;
+}
+
 static double *
 state_space(const struct oracle *o, const struct oracle_delta *w,
             const double *x)
@@ -348,12 +361,19 @@ state_space(const struct oracle *o, const struct oracle_delta *w,
     const struct oracle_shape *s = o->s;
     size_t keys = s->delta_key_dim, values = s->delta_value_dim;
     size_t heads = s->delta_values, shared = heads / s->delta_keys;
+    bool is_selective = s->recurrence == ORACLE_SELECTIVE;
     double *v = convolve(o, w, &w->v, x, 0);
-    double *k = convolve(o, w, &w->k, x, w->v.rows);
-    double *q = convolve(o, w, &w->q, x, w->v.rows + w->k.rows);
-    double *alpha = oracle_apply(&w->alpha, x, o->n);
+    double *k = is_selective ? made_of_values(o, &w->k, v, keys)
+                             : convolve(o, w, &w->k, x, w->v.rows);
+    double *q = is_selective
+                    ? made_of_values(o, &w->q, v, keys)
+                    : convolve(o, w, &w->q, x, w->v.rows + w->k.rows);
+    double *latents =
+        is_selective ? made_of_values(o, &w->alpha_a, v, s->step_rank) : NULL;
+    double *alpha = oracle_apply(&w->alpha, is_selective ? latents : x, o->n);
     double *gate = oracle_apply(&w->gate, x, o->n);
     double *mixed = oracle_doubles(o->n * heads * values);
+    double *decays = oracle_doubles(keys);
 
     for (size_t head = 0; head < heads; head++) {
         double *state = oracle_doubles(keys * values);
@@ -361,9 +381,13 @@ state_space(const struct oracle *o, const struct oracle_delta *w,
             size_t key = (t * s->delta_keys + head / shared) * keys;
             size_t i = t * heads + head;
             double step = log(1 + exp(alpha[i]));
-            state_step(s, state, q + key, k + key, v + i * values,
-                       exp(-exp((double)w->decay[head]) * step), step,
-                       (double)w->skip[head], mixed + i * values);
+            for (size_t r = 0; r < keys; r++)
+                decays[r] = exp(
+                    -exp((double)w->decay[is_selective ? head * keys + r
+                                                       : head]) *
+                    step);
+            state_step(s, state, q + key, k + key, v + i * values, decays,
+                       step, (double)w->skip[head], mixed + i * values);
         }
         free(state);
     }
@@ -372,9 +396,11 @@ state_space(const struct oracle *o, const struct oracle_delta *w,
     free(q);
     free(k);
     free(v);
+    free(latents);
     free(alpha);
     free(gate);
     free(mixed);
+    free(decays);
     return out;
 }
 
@@ -409,6 +435,7 @@ recur(const struct oracle *o, const struct oracle_delta *w, const double *x)
 {
     switch (o->s->recurrence) {
     case ORACLE_STATE_SPACE:
+    case ORACLE_SELECTIVE:
         return state_space(o, w, x);
     case ORACLE_CONVOLUTION:
         return short_convolution(o, w, x);

@@ -219,6 +219,17 @@ describe_states(struct lmq_hparams *h)
     h->conv_width = 4;
 }
 
+/* Each key decays for itself, some heads share them. */
+static void
+describe_selective(struct lmq_hparams *h)
+{
+    describe_states(h);
+    h->recurrence = LMQ_RECURRENCE_SELECTIVE;
+    h->step_rank = 7;
+    h->has_step_norms = true;
+    h->latent_eps = 1e-3;
+}
+
 static void
 describe_convolved(struct lmq_hparams *h)
 {
@@ -280,6 +291,7 @@ static const struct {
     {"convolved", describe_convolved, false},
     {"bare", describe_bare, true},
     {"beside", describe_beside, true},
+    {"selective", describe_selective, true},
 };
 
 size_t
@@ -400,21 +412,27 @@ add_recurrence(struct builder *b, int32_t l)
     struct lmq_place skip = {LMQ_ROLE_STATE_SKIP, LMQ_PART_WEIGHT, l, -1};
     uint64_t n = h->n_delta_value_heads, channels = lmq_delta_channels(h);
     bool has_biases = b->has_biases, has_state = !lmq_is_convolution(h);
-    bool is_space = h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+    bool is_selective = h->recurrence == LMQ_RECURRENCE_SELECTIVE;
+    bool is_space =
+        is_selective || h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+    uint64_t seen = is_selective ? values : h->dim;
 
     b->has_biases = false;
-    add_recurrent(b, LMQ_ROLE_ATTN_Q, l, keys, h->dim);
-    add_recurrent(b, LMQ_ROLE_ATTN_K, l, keys, h->dim);
+    add_recurrent(b, LMQ_ROLE_ATTN_Q, l, keys, seen);
+    add_recurrent(b, LMQ_ROLE_ATTN_K, l, keys, seen);
     add_recurrent(b, LMQ_ROLE_ATTN_V, l, values, h->dim);
     if (has_state) {
         add_recurrent(b, LMQ_ROLE_ATTN_GATE, l, values, h->dim);
-        add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, n, h->dim);
+        add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, n,
+                   is_selective ? h->step_rank : h->dim);
         add_bias(b, alpha, n);
     }
+    if (is_selective)
+        add_matrix(b, LMQ_ROLE_DELTA_ALPHA_A, l, -1, h->step_rank, values);
     if (has_state && !is_space)
         add_matrix(b, LMQ_ROLE_DELTA_BETA, l, -1, n, h->dim);
     if (has_state)
-        add(b, place, 0, n, -1, 0.7);
+        add(b, place, 0, is_selective ? n * h->delta_key_dim : n, -1, 0.7);
     add_matrix(b, LMQ_ROLE_DELTA_CONV, l, -1, channels, h->conv_width);
     if (is_space && has_biases)
         add_bias(b, conv, channels);

@@ -455,12 +455,12 @@ START_TEST(infinity_is_no_number_and_no_damage)
     bool is_known;
 
     ck_assert_int_eq(
-        parse("{\"architectures\":[\"MambaForCausalLM\"],\"a\":\"\\\"NaN\","
+        parse("{\"architectures\":[\"RwkvForCausalLM\"],\"a\":\"\\\"NaN\","
               "\"time_step_limit\":[0.0, Infinity],\"b\":[-Infinity,NaN]}",
               &h, &is_known, &err),
         LMQ_OK);
     ck_assert(!is_known);
-    ck_assert_str_eq(h.unsupported, "the architecture 'MambaForCausalLM'");
+    ck_assert_str_eq(h.unsupported, "the architecture 'RwkvForCausalLM'");
     assert_wrong("{" LLAMA "," SIZES ",\"rope_theta\":Infinity}",
                  "'rope_theta' in the configuration is no number");
 }

@@ -91,6 +91,79 @@ START_TEST(nemotron_3_nano)
 }
 END_TEST
 
+START_TEST(mamba_130m)
+{
+    struct model *m = read_model(
+        "{'architectures':['MambaForCausalLM'],'bos_token_id':0,"
+        "'conv_kernel':4,'d_inner':1536,'d_model':768,'eos_token_id':0,"
+        "'expand':2,'fused_add_norm':true,'hidden_act':'silu',"
+        "'hidden_size':768,'intermediate_size':1536,"
+        "'layer_norm_epsilon':1e-05,'model_type':'mamba','n_layer':4,"
+        "'num_hidden_layers':4,'pad_token_id':0,'residual_in_fp32':true,"
+        "'rms_norm':true,'ssm_cfg':{},'state_size':16,'time_step_rank':48,"
+        "'time_step_scale':1.0,'use_bias':false,'use_conv_bias':true,"
+        "'vocab_size':50280}");
+
+    ck_assert_str_eq(m->h.architecture, "mamba");
+    assert_sizes(&m->h, 4, 768, 1, 1, 1, 1);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxxx");
+    assert_layers(&m->h, LMQ_LAYER_BARE, "xxxx");
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_SELECTIVE);
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 1536);
+    ck_assert_uint_eq(m->h.delta_value_dim, 1);
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 1);
+    ck_assert_uint_eq(m->h.delta_key_dim, 16);
+    ck_assert_uint_eq(m->h.step_rank, 48);
+    ck_assert(m->h.has_bare_states && !m->h.has_step_norms);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    ck_assert_str_eq(m->h.unsupported, "");
+}
+END_TEST
+
+START_TEST(falcon_mamba_7b)
+{
+    struct model *m = read_model(
+        "{'architectures':['FalconMambaForCausalLM'],'bos_token_id':0,"
+        "'conv_kernel':4,'eos_token_id':11,'expand':16,'hidden_act':'silu',"
+        "'hidden_size':4096,'intermediate_size':8192,"
+        "'layer_norm_epsilon':1e-05,'mixer_rms_eps':1e-06,"
+        "'model_type':'falcon_mamba','num_hidden_layers':4,"
+        "'residual_in_fp32':true,'state_size':16,'tie_word_embeddings':"
+        "false,'time_step_rank':256,'use_bias':false,'use_conv_bias':true,"
+        "'use_mambapy':false,'vocab_size':65024}");
+
+    ck_assert_str_eq(m->h.architecture, "falcon_mamba");
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_SELECTIVE);
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 8192);
+    ck_assert_uint_eq(m->h.step_rank, 256);
+    ck_assert(m->h.has_bare_states && m->h.has_step_norms);
+    assert_near(m->h.norm_eps, 1e-5);
+    assert_near(m->h.latent_eps, 1e-6);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_NO);
+    ck_assert_str_eq(m->h.unsupported, "");
+}
+END_TEST
+
+START_TEST(a_mamba_is_as_wide_as_it_says_or_expands)
+{
+    struct model *m = read_model(
+        "{'architectures':['MambaForCausalLM'],'hidden_size':100,"
+        "'expand':1.5,'num_hidden_layers':2,'time_step_rank':'auto',"
+        "'vocab_size':50}");
+
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 150);
+    ck_assert_uint_eq(m->h.step_rank, 7);
+    ck_assert_uint_eq(m->h.delta_key_dim, 16);
+    m = read_small("MambaForCausalLM", "'expand':3");
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 96);
+    ck_assert_uint_eq(m->h.step_rank, 4);
+    assert_wrong("MambaForCausalLM", "'time_step_rank':'some'",
+                 "'time_step_rank' in the configuration is no whole number");
+    assert_unsupported("FalconMambaForCausalLM", "'hidden_act':'gelu'",
+                       "a convolution with another activation than SiLU");
+}
+END_TEST
+
 START_TEST(lfm2_350m)
 {
     struct model *m = read_model(
@@ -390,6 +463,9 @@ main(void)
     const TTest *const tests[] = {
         granite_4_h_micro,
         nemotron_3_nano,
+        mamba_130m,
+        falcon_mamba_7b,
+        a_mamba_is_as_wide_as_it_says_or_expands,
         lfm2_350m,
         a_granite_4_has_mamba_if_nothing_is_said,
         a_layer_of_nemotron_h_has_one_part,

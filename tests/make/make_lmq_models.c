@@ -270,6 +270,17 @@ describe_convolved(struct lmq_hparams *h)
     h->norm_place = LMQ_NORMS_AROUND;
 }
 
+/* Half of the layers have a state, of which each key decays for itself. */
+static void
+describe_selective(struct lmq_hparams *h)
+{
+    describe_states(h);
+    h->recurrence = LMQ_RECURRENCE_SELECTIVE;
+    h->step_rank = 3;
+    h->has_step_norms = true;
+    h->latent_eps = 0.01;
+}
+
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -311,6 +322,8 @@ static const struct {
      "state spaces, and layers of one part."},
     {"convolved", describe_convolved, false, "tiles",
      "a short convolution, norms around."},
+    {"selective", describe_selective, true, "rows",
+     "state spaces of which each key decays for itself, norms of time steps."},
 };
 
 static void

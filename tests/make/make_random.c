@@ -118,8 +118,11 @@ describe_recurrence(struct lmq_hparams *h)
     h->delta_key_dim = from_to(1, 9);
     h->delta_value_dim = from_to(1, 9);
     h->conv_width = from_to(1, 5);
-    may_attend &= h->recurrence != LMQ_RECURRENCE_CONVOLUTION;
+    may_attend &= h->recurrence != LMQ_RECURRENCE_CONVOLUTION &&
+                  h->recurrence != LMQ_RECURRENCE_SELECTIVE;
     h->has_bare_states = once_in(3);
+    h->step_rank = from_to(1, 9);
+    h->has_step_norms = once_in(2);
     for (uint32_t i = 0; i < h->n_layers; i++) {
         if (once_in(2))
             h->layers[i] |= LMQ_LAYER_DELTA |

@@ -42,6 +42,7 @@ class Description:
         if not self.attention - self.full:      # section 12
             self.full, self.sliding_window, self.rope_local_theta = set(), 0, 0
         self.has_state = self.recurrence != 'convolution'   # a recurrent layer
+        self.selective = self.recurrence == 'selective'
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
@@ -159,9 +160,10 @@ class Description:
                 m5(min(keys, c) >= 1 and values % keys == 0, 'heads of a recurrence')
             else:
                 keys = c = 0
+            m5(not self.selective or self.step_rank >= 1, 'step_rank')
             m5(max(values * c * d, 2 * keys * c + values * d) <= HUGE, 'wide recurrence')
-        m5(not self.delta - self.alone or self.has_state and not self.n_borrowing
-           and not self.k and self.norm_place == 'before'
+        m5(not self.delta - self.alone or self.has_state and not self.selective
+           and not self.n_borrowing and not self.k and self.norm_place == 'before'
            and self.residual == 'sequential', 'attention beside a recurrence')
         m5(not self.feeding & (self.bare | self.delta), 'a layer that does nothing')
         m5(not self.bare | self.feeding or self.residual == 'sequential', 'halves')
@@ -212,12 +214,18 @@ class Description:
                  'k_norm': kv * h if whole else h}
         keys = self.n_delta_key_heads * self.delta_key_dim
         values = self.n_delta_value_heads * self.delta_value_dim
-        sizes['channels'] = 2 * keys + values if self.has_state else values
+        alone = layer in self.alone
+        sizes['channels'] = values if self.selective or not self.has_state else (
+            2 * keys + values)
+        sizes['decays'] = self.n_delta_value_heads * (
+            self.delta_key_dim if self.selective else 1)
+        sizes['seen'] = values if self.selective and alone else self.dim
+        sizes['steps'] = self.step_rank if self.selective else self.dim
         sizes['ssm_norm'] = self.delta_value_dim if self.recurrence == 'delta' else values
         if not self.has_state:
             keys = values
         sizes.update({'state_keys': keys, 'state_values': values})
-        if layer in self.alone:
+        if alone:
             sizes.update({'heads*h': keys, 'kv*h': keys, 'kv*v': values,
                           'heads*v': values, 'gate': values})
         return tuple(sizes[s] if s in sizes else getattr(self, s)
@@ -230,7 +238,7 @@ class Description:
         may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33}
         if self.norm == 'layer':
             may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38}
-        if self.recurrence == 'state_space':
+        if self.recurrence == 'state_space' or self.selective:
             may_have_bias.add(36)
 
         def add(role, layer=-1, items=(-1,), must=True):
@@ -279,6 +287,7 @@ class Description:
                     roles += [33, 34 if self.recurrence == 'delta' else 55, 35]
                     roles += [32 if i in self.alone else 59]
                     roles += [] if self.bare_states else [37]
+                    roles += [61] if self.selective else []
             if attends:
                 roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
                 if self.k:
@@ -507,7 +516,9 @@ class Computation:
     def recur(self, u, layer, *roles):
         """Section 11."""
         d, n, w = self.d, len(u), self.tensor(36, layer)
-        q, k, v = (self.product(u, role, layer) for role in roles[:3])
+        v = self.product(u, roles[2], layer)
+        if not d.selective:
+            q, k = (self.product(u, role, layer) for role in roles[:2])
 
         def convolve(m):
             before = np.concatenate([np.zeros((d.conv_width - 1, m.shape[1])), m])
@@ -515,24 +526,34 @@ class Computation:
         if not d.has_state:
             return self.product(q * convolve(k * v), roles[4], layer)
         delta, bias = d.recurrence == 'delta', self.tensor(36, layer, part=1)
-        parts = (q, k, v) if delta else (v, k, q)
+        parts = (v,) if d.selective else (q, k, v) if delta else (v, k, q)
         m = convolve(np.concatenate(parts, axis=1)) + (0 if bias is None else bias)
-        m = np.split(m * sigmoid(m), np.cumsum([x.shape[1] for x in parts])[:2], axis=1)
-        q, k, v = m if delta else m[::-1]
+        m = m * sigmoid(m)
+        if d.selective:
+            v = m
+            q, k = (self.product(m, role, layer) for role in roles[:2])
+            seen = self.product(m, 61, layer)
+        else:
+            m = np.split(m, np.cumsum([x.shape[1] for x in parts])[:2], axis=1)
+            (q, k, v), seen = m if delta else m[::-1], u
         keys, heads, c = d.n_delta_key_heads, d.n_delta_value_heads, d.delta_key_dim
         q, k, v = q.reshape(n, keys, c), k.reshape(n, keys, c), v.reshape(n, heads, -1)
+        if d.selective and d.step_norms:
+            q, k, seen = (self.norm(x, 29, kind='rms', bare=True)
+                          for x in (q, k, seen))
         if delta:
             q, k = (x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
                     for x in (q, k))
             q, b = q / math.sqrt(c), sigmoid(self.product(u, 34, layer))
         g = self.product(u, roles[3], layer)
         g = (g * sigmoid(g)).reshape(n, heads, -1)
-        t = np.log1p(np.exp(self.product(u, 33, layer)))
-        decay, o = np.exp(-np.exp(self.tensor(35, layer)) * t), np.empty_like(v)
+        t = np.log1p(np.exp(self.product(seen, 33, layer)))
+        rates = np.exp(self.tensor(35, layer)).reshape(heads, -1)
+        decay, o = np.exp(-rates * t[..., None]), np.empty_like(v)
         for i in range(heads):
             j, s = i * keys // heads, np.zeros((c, d.delta_value_dim))
             for p in range(n):
-                s = decay[p, i] * s
+                s = decay[p, i][:, None] * s
                 e = b[p, i] * (v[p, i] - k[p, j] @ s) if delta else t[p, i] * v[p, i]
                 s = s + np.outer(k[p, j], e)
                 o[p, i] = q[p, j] @ s

@@ -601,7 +601,7 @@ START_TEST(a_model_that_is_not_understood_is_refused_by_name)
 {
     struct build_model *build = build_model(&build_small, 1);
     const char *folder = in_folder("unknown");
-    const char *config = "{\"architectures\": [\"MambaForCausalLM\"]}";
+    const char *config = "{\"architectures\": [\"RwkvForCausalLM\"]}";
     struct lmq_model *model;
     struct lmq_error err;
     char path[512];
@@ -612,7 +612,7 @@ START_TEST(a_model_that_is_not_understood_is_refused_by_name)
     struct lmq_checkpoint *checkpoint = open_checkpoint(folder);
     ck_assert_int_eq(lmq_model_open(checkpoint, &model, &err),
                      LMQ_ERR_UNSUPPORTED);
-    ck_assert_ptr_nonnull(strstr(err.message, "MambaForCausalLM"));
+    ck_assert_ptr_nonnull(strstr(err.message, "RwkvForCausalLM"));
     lmq_checkpoint_close(checkpoint);
     build_free(build);
 }

@@ -203,7 +203,7 @@ class Model:
         need(not {*h["feed_layers"]} & {*h["bare_layers"], *h["delta_layers"]},
              "a layer that does nothing")
         need(not {*h["delta_layers"]} & {*h["beside_layers"]} or
-             h["recurrence"] != "convolution" and not h["n_borrowing"] and
+             h["recurrence"] not in ("convolution", "selective") and not h["n_borrowing"] and
              not h["kv_lora_rank"] and h["norm_place"] == "before" and
              h["residual"] == "sequential", "attention beside a recurrence")
         if h["delta_layers"]:
@@ -213,6 +213,8 @@ class Model:
                 keys = c = 0
             else:
                 need(min(keys, c) > 0 and values % keys == 0, "key heads")
+            need(h["recurrence"] != "selective" or h["step_rank"] > 0,
+                 "step_rank")
             need(min(values, d, h["conv_width"]) > 0 and
                  values * c * d <= WIDTH and
                  2 * keys * c + values * d <= WIDTH, "recurrence")
@@ -365,21 +367,27 @@ class Model:
     def recurrent(self, layer, dim):
         h, heads = self.h, self.h["n_delta_value_heads"]
         values = channels = keys = heads * h["delta_value_dim"]
-        space = h["recurrence"] == "state_space"
+        selective = h["recurrence"] == "selective"
+        space = selective or h["recurrence"] == "state_space"
+        seen, steps, decays = dim, dim, heads
         own = self.recurrent_names(layer)
+        if selective:
+            seen, steps = values, h["step_rank"]
+            decays = heads * h["delta_key_dim"]
+            yield "ssm_alpha_a", (steps, seen), False, False
         if self.has_state(layer):
             keys = h["n_delta_key_heads"] * h["delta_key_dim"]
-            channels = 2 * keys + values
+            channels = values if selective else 2 * keys + values
             yield own[3], (values, dim), False, False
-            yield "ssm_alpha", (heads, dim), False, True
-            yield "ssm_a", (heads,), False, False
+            yield "ssm_alpha", (heads, steps), False, True
+            yield "ssm_a", (decays,), False, False
             if not h["bare_states"]:
                 yield ("ssm_norm", (values if space else
                                     h["delta_value_dim"],), False, False)
             yield ("ssm_d", (heads,), False, False) if space else \
                 ("ssm_beta", (heads, dim), False, False)
-        yield own[0], (keys, dim), False, False
-        yield own[1], (keys, dim), False, False
+        yield own[0], (keys, seen), False, False
+        yield own[1], (keys, seen), False, False
         yield own[2], (values, dim), False, False
         yield "ssm_conv1d", (channels, h["conv_width"]), False, space
         yield own[4], (dim, values), False, False
@@ -412,9 +420,9 @@ class Model:
             if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 61,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 62,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 60 or r.name not in shapes:
+            if r.role == 0 or r.role > 61 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -452,7 +460,7 @@ class Model:
 
     def norm(self, name, x, kind=None, bare=False):
         kind, eps = kind or self.h["norm"], self.h["norm_eps"]
-        if name.endswith(("q_a_norm", "kv_a_norm")):
+        if name.endswith(("q_a_norm", "kv_a_norm", "made")):
             eps = self.h["latent_eps"] or eps
         mean = 0 if kind.startswith("rms") else sum(x) / len(x)
         x = [a - mean for a in x]
@@ -613,10 +621,11 @@ class Model:
             for p, query in enumerate(q)]
 
     def recur(self, at, u, own):
-        h, space = self.h, self.h["recurrence"] == "state_space"
+        h, selective = self.h, self.h["recurrence"] == "selective"
+        space = selective or h["recurrence"] == "state_space"
         keys, heads = h["n_delta_key_heads"], h["n_delta_value_heads"]
         c, d = h["delta_key_dim"], h["delta_value_dim"]
-        names = own[2::-1] if space else own[:3]
+        names = own[2:3] if selective else own[2::-1] if space else own[:3]
         m = [sum((self.product(at + name, x) for name in names), [])
              for x in u]
         bias = self.vector(at + "ssm_conv1d.bias")
@@ -626,7 +635,16 @@ class Model:
         for p, token in enumerate(u):
             x = self.convolved(at, m, p)
             x = [a * sigmoid(a) for a in (add(x, bias) if bias else x)]
-            if space:
+            if selective:
+                v, skip = cut(x, heads), self.vector(at + "ssm_d.weight")
+                k, q = (cut(self.product(at + name, x), keys)
+                        for name in own[1::-1])
+                token_steps = self.product(at + "ssm_alpha_a", x)
+                if h["step_norms"]:
+                    token_steps = self.norm("made", token_steps, "rms", True)
+                    k, q = ([self.norm("made", y, "rms", True) for y in part]
+                            for part in (k, q))
+            elif space:
                 v, k, q = (cut(part, n) for part, n in (
                     (x[:heads * d], heads), (x[heads * d:-keys * c], keys),
                     (x[-keys * c:], keys)))
@@ -639,13 +657,16 @@ class Model:
                 v = cut(x[2 * keys * c:], heads)
                 beta = self.product(at + "ssm_beta", token)
             gate = cut(self.product(at + own[3], token), heads)
-            alpha = self.product(at + "ssm_alpha", token)
+            alpha = self.product(at + "ssm_alpha",
+                                 token_steps if selective else token)
             mixed = []
             for i in range(heads):
                 key, query = k[i * keys // heads], q[i * keys // heads]
                 t = math.log(1 + math.exp(alpha[i]))
-                left = math.exp(-math.exp(decay[i]) * t)
-                s[i] = [[left * a for a in row] for row in s[i]]
+                own_decays = decay[i * c:i * c + c] if selective else \
+                    [decay[i]] * c
+                s[i] = [[math.exp(-math.exp(left) * t) * a for a in row]
+                        for left, row in zip(own_decays, s[i])]
                 e = [t * a for a in v[i]] if space else [
                     sigmoid(beta[i]) *
                     (v[i][j] - sum(key[r] * s[i][r][j] for r in range(c)))

@@ -32,7 +32,8 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "inp_gate proj post_norm layer_output_scale ffn_gate_inp_norm "
          "pre_ffw_norm_2 post_ffw_norm_2 ffn_down_exps_scale post_ffw_norm_1 "
          "ffn_act_positive ffn_act_negative ffn_act_slope "
-         "ffn_act_bound ssm_d ssm_q ssm_k ssm_v ssm_gate ssm_output").split()
+         "ffn_act_bound ssm_d ssm_q ssm_k ssm_v ssm_gate ssm_output "
+         "ssm_alpha_a").split()
 OUTSIDE = (1, 2, 3, 13, 38, 39, 40, 41)
 WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31)
 NUMBER = r"(0|[1-9]\d*)"

@@ -377,11 +377,11 @@ START_TEST(what_is_written_is_as_the_schema_wants_it)
 {
     struct lmq_convert_options options = {.replaces = 1, .threads = 1};
     const char *path = in_folder("variant.lmq");
+    const char *variant = in_folder("variant");
     json_t *schema = load_schema();
 
     for (size_t i = 0; i < variant_count(); i++) {
-        lmq_report_free(
-            convert(variant_make(i, in_folder("variant")), path, &options));
+        lmq_report_free(convert(variant_make(i, variant), path, &options));
         assert_conforms(path, schema);
     }
     lmq_report_free(convert(source_path("files/good-unknown-architecture"),
