@@ -133,6 +133,17 @@ static const struct lmq_hf_key mellum_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key flint_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 513),
+    KEY("num_experts", n_experts, 256),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 6),
+    KEY("moe_intermediate_size", expert_dim, 512),
+    KEY("shared_expert_intermediate_size", shared_dim, 1024),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    END,
+};
+
 static const struct lmq_hf_key flexolmo_keys[] = {
     KEY("intermediate_size", expert_dim, 11008),
     KEY("num_experts", n_experts, 7),
@@ -477,6 +488,13 @@ const struct lmq_family lmq_latest_families[] = {
                       LMQ_GGUF_WINDOW,
               .begin = lmq_gguf_begin_mixture,
               .finish = lmq_gguf_finish_olmo2, .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "flint", .qk_norm = LMQ_QK_NORM_HEAD, .window_period = 4,
+     .hf = {.classes = {{"FlintForCausalLM", "flint", NULL, false}},
+            RMS_EPS(1e-6), .context = 262144, .n_kv_heads = 4,
+            .head_dim = 128, .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim, flint_keys},
+            .windows = lmq_hf_windows_flint, .finish = lmq_hf_finish_flint,
+            BIASES}},
     {.name = "flex_olmo", .norm_place = LMQ_NORMS_AFTER,
      .qk_norm = LMQ_QK_NORM_WHOLE,
      .hf = {.classes = {{"FlexOlmoForCausalLM", "flex_olmo", NULL, false}},

@@ -22,14 +22,20 @@ lmq_hf_windows_afmoe(struct lmq_hf_config *config)
 }
 
 /* Layers that see everything do not turn, be there windows or not. */
+static void
+mark_still_full(struct lmq_hf_config *config)
+{
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (lmq_layer_is(config->hparams, i, LMQ_LAYER_FULL))
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
+}
+
 void
 lmq_hf_finish_afmoe(struct lmq_hf_config *config)
 {
     struct lmq_hparams *h = config->hparams;
 
-    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
-        if (lmq_layer_is(h, i, LMQ_LAYER_FULL))
-            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
+    mark_still_full(config);
     lmq_hf_mark_first_dense(config, "num_dense_layers", 1);
     lmq_hf_share_experts(config, "num_shared_experts", 2);
     lmq_hf_route_by_sigmoid(h);
@@ -61,6 +67,33 @@ void
 lmq_hf_finish_mellum(struct lmq_hf_config *config)
 {
     lmq_hf_mark_dense(config, 0, 1);
+}
+
+/* ---- Flint ---- */
+
+/* The first two layers see everything, then each fourth, and the last. */
+void
+lmq_hf_windows_flint(struct lmq_hf_config *config)
+{
+    const uint32_t n = lmq_hf_layers(config);
+
+    for (uint32_t i = 0; i < n; i++)
+        if (i < 2 || i % config->family->window_period == 1 || i + 1 == n)
+            lmq_hf_mark(config, i, LMQ_LAYER_FULL);
+}
+
+void
+lmq_hf_finish_flint(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    lmq_hf_finish_qwen_experts(config);
+    if (!lmq_hf_has(config->json, "mlp_only_layers"))
+        for (uint32_t i = 0; i < 2 && i < lmq_hf_layers(config); i++)
+            lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
+    mark_still_full(config);
+    h->router = LMQ_ROUTER_SIGMOID;
+    h->has_sinks = true;
 }
 
 /* ---- EXAONE 3 ---- */

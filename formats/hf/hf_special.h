@@ -115,6 +115,8 @@ void lmq_hf_windows_mellum(struct lmq_hf_config *config);
 void lmq_hf_begin_nanochat(struct lmq_hf_config *config);
 void lmq_hf_begin_exaone(struct lmq_hf_config *config);
 void lmq_hf_finish_mellum(struct lmq_hf_config *config);
+void lmq_hf_windows_flint(struct lmq_hf_config *config);
+void lmq_hf_finish_flint(struct lmq_hf_config *config);
 void lmq_hf_begin_hyperclovax(struct lmq_hf_config *config);
 void lmq_hf_finish_minicpm(struct lmq_hf_config *config);
 void lmq_hf_finish_minicpm3(struct lmq_hf_config *config);

@@ -31,6 +31,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.self_attn.k_norm", LMQ_ROLE_ATTN_K_NORM, LLAMA},
     {"layers.#.self_attn.sinks=", LMQ_ROLE_ATTN_SINKS, READ},
     {"layers.#.self_attn.attention_sink_bias=", LMQ_ROLE_ATTN_SINKS, READ},
+    {"layers.#.self_attn.softmax_offset=", LMQ_ROLE_ATTN_SINKS, READ},
     {"layers.#.self_attn.gate_proj", LMQ_ROLE_ATTN_GATE, READ},
     {"layers.#.self_attn.g_proj", LMQ_ROLE_ATTN_GATE, READ},
     {"layers.#.self_attn.query_layernorm", LMQ_ROLE_ATTN_Q_NORM, READ},

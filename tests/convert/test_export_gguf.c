@@ -131,6 +131,7 @@ static const struct {
     {"minicpm3", "no name"},
     {"gpt-neo", "no name"},
     {"nanochat", "no name"},
+    {"flint", "no name"},
     {"phimoe", "no name"},
     {"lfm3", "no name"},
 };

@@ -36,6 +36,11 @@
               .theta = 1000000, .sparse = "1", .n_experts = 7, .n_used = 3,   \
               .expert_dim = 36, .renormalises = true}
 
+static const struct stored flint_sinks[] = {
+    {AS_SINKS, "model.layers.#.self_attn.softmax_offset", 0},
+    {AS_END, NULL, 0},
+};
+
 #define DEEPSEEK_KEYS                                                         \
     "'attention_bias': false, 'first_k_dense_replace': 1, "                   \
     "'kv_lora_rank': $kv_rank, 'moe_intermediate_size': $expert_dim, "        \
@@ -279,6 +284,32 @@ const struct family expert_families[] = {
                   .activation = oracle_silu, .theta = 1000000,
                   .sparse = "101", .n_experts = 5, .n_used = 2,
                   .expert_dim = 44},
+    },
+    {
+        .name = "flint",
+        .config =
+            "{'architectures': ['FlintForCausalLM'], "
+            "'model_type': 'flint', 'attention_bias': false, "
+            "'head_dim': $head_dim, 'layer_types': ['full_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention'], "
+            "'mlp_only_layers': [0], 'moe_intermediate_size': $expert_dim, "
+            "'norm_topk_prob': true, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'rms_norm_eps': 1e-06, "
+            "'rope_theta': 10000.0, 'shared_expert_intermediate_size': 36, "
+            "'sliding_window': $window, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, flint_sinks, hf_mlp,
+                   qwen_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_SINKS,
+        .shape = {.dim = 60, .hidden = 84, .layers = 4, .heads = 6,
+                  .kv_heads = 2, .head_dim = 12, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 10000, .window = 7,
+                  .sliding = "0110", .turning = "0110", .sparse = "0111",
+                  .n_experts = 8, .n_used = 3, .expert_dim = 36,
+                  .shared_dim = 36, .router = ORACLE_SIGMOID,
+                  .renormalises = true},
     },
     {
         /* As the library keeps it: of a square the others tell how it lies. */

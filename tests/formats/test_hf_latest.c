@@ -91,6 +91,31 @@ START_TEST(a_mellum_says_which_layers_have_windows)
 }
 END_TEST
 
+START_TEST(a_flint_sees_everything_in_the_first_layers_and_in_the_last)
+{
+    struct model *m = read_small("FlintForCausalLM", "'head_dim':8");
+
+    assert_layers(&m->h, LMQ_LAYER_FULL, "xx...x.x");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "xx...x.x");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "xx......");
+    ck_assert_uint_eq(m->h.sliding_window, 513);
+    ck_assert_uint_eq(m->h.shared_dim, 1024);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert(m->h.router_renormalises && !m->h.router_corrects);
+    ck_assert(m->h.has_sinks);
+    m = read_small("FlintForCausalLM",
+                   "'head_dim':8,'mlp_only_layers':[],'layer_types':["
+                   "'sliding_attention','full_attention','full_attention',"
+                   "'full_attention','full_attention','full_attention',"
+                   "'full_attention','full_attention']");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, ".xxxxxxx");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "........");
+    m = read_small("FlintForCausalLM",
+                   "'head_dim':8,'mlp_only_layers':null");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "xx......");
+}
+END_TEST
+
 START_TEST(a_hyperclova_may_have_norms_behind)
 {
     struct model *m = read_small("HyperCLOVAXForCausalLM",
@@ -516,6 +541,7 @@ main(void)
         a_trinity_turns_where_it_has_windows,
         a_hunyuan_3_chooses_by_sigmoid,
         a_mellum_says_which_layers_have_windows,
+        a_flint_sees_everything_in_the_first_layers_and_in_the_last,
         a_hyperclova_may_have_norms_behind,
         a_minicpm_scales_by_its_size,
         an_exaone_3_is_a_llama_by_other_names,
