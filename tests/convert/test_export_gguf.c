@@ -132,6 +132,10 @@ static const struct {
     {"gpt-neo", "no name"},
     {"nanochat", "no name"},
     {"flint", "no name"},
+    {"mimo2", "no name"},
+    {"mimo2-library", "no name"},
+    {"mamba", "no name"},
+    {"falcon-mamba", "no name"},
     {"phimoe", "no name"},
     {"lfm3", "no name"},
 };

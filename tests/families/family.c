@@ -358,6 +358,10 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
 
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
         *widths[i] *= grow;
+    if (s->recurrence == ORACLE_SELECTIVE) { /* of which each is a head */
+        s->delta_value_dim /= grow;
+        s->delta_values *= grow;
+    }
     if ((bits & SCALES_EMBEDDING) != 0)
         s->embedding_scale = sqrt((double)s->dim);
     dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;

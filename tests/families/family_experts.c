@@ -295,8 +295,8 @@ const struct family expert_families[] = {
             "'mlp_only_layers': [0], 'moe_intermediate_size': $expert_dim, "
             "'norm_topk_prob': true, 'num_experts': $experts, "
             "'num_experts_per_tok': $used, 'rms_norm_eps': 1e-06, "
-            "'rope_theta': 10000.0, 'shared_expert_intermediate_size': 36, "
-            "'sliding_window': $window, " SIZE_KEYS
+            "'rope_theta': 10000.0, 'shared_expert_intermediate_size': "
+            "$shared_dim, 'sliding_window': $window, " SIZE_KEYS
             "'tie_word_embeddings': false}",
         .frame = hf_frame,
         .layers = {hf_norms, hf_attention, flint_sinks, hf_mlp,
