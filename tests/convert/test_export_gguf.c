@@ -120,24 +120,13 @@ static const struct {
     {"qwen3next", "a delta rule of"},
     {"qwen35", "a delta rule of"},
     {"llama4", "attention_chunk"},
-    {"gptj", "no name"},
-    {"codegen", "no name"},
-    {"persimmon", "no name"},
-    {"opt", "no name"},
     {"granite-swa", "rope_local_theta"},
-    {"vaultgemma", "no name"},
-    {"flex-olmo", "no name"},
-    {"hyperclova", "no name"},
-    {"minicpm3", "no name"},
-    {"gpt-neo", "no name"},
-    {"nanochat", "no name"},
-    {"flint", "no name"},
-    {"mimo2", "no name"},
-    {"mimo2-library", "no name"},
-    {"mamba", "no name"},
-    {"falcon-mamba", "no name"},
-    {"phimoe", "no name"},
-    {"lfm3", "no name"},
+};
+
+static const char *const nameless[] = {
+    "gptj", "codegen", "persimmon", "opt", "vaultgemma", "flex-olmo",
+    "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "mimo2",
+    "mimo2-library", "mamba", "falcon-mamba", "phimoe", "lfm3",
 };
 
 static const char *
@@ -146,6 +135,9 @@ reason_against(const struct family *family, const struct lmq_hparams *h)
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         if (strcmp(refused[i].family, family->name) == 0)
             return refused[i].reason;
+    for (size_t i = 0; i < sizeof(nameless) / sizeof(nameless[0]); i++)
+        if (strcmp(nameless[i], family->name) == 0)
+            return "no name";
     return strcmp(h->architecture, "variant") == 0 ? "no name" : NULL;
 }
 
