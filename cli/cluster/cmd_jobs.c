@@ -199,13 +199,8 @@ check_words(const struct arguments *arguments, bool converts)
         }
     }
     for (int i = 0; i < arguments->n_operands; i++)
-        if (strcmp(arguments->operands[i], "-") == 0) {
-            usage_error(arguments->command,
-                        "'-' cannot be standard input of many machines");
+        if (!check_word(arguments, arguments->operands[i]))
             return false;
-        } else if (!check_word(arguments, arguments->operands[i])) {
-            return false;
-        }
     return true;
 }
 
@@ -648,11 +643,24 @@ const struct command command_jobs = {
     .run = run,
 };
 
+/* What stands behind it may be called as a command is. */
+static bool
+has_value_behind(const char *word)
+{
+    for (const struct option *o = options; o->name != NULL; o++)
+        if (o->argument != NULL && strncmp(word, "--", 2) == 0 &&
+            strcmp(word + 2, o->name) == 0)
+            return true;
+    return false;
+}
+
 bool
 take_jobs(int argc, char **argv, struct command *jobs)
 {
     for (int i = 1; i < argc; i++) {
         const struct task *task = find_task(argv[i]);
+        if (has_value_behind(argv[i]))
+            i++;
         if (task == NULL)
             continue;
         *jobs = command_jobs;

@@ -234,6 +234,10 @@ refused 2 "control character" --nodes 2 convert "$fable" 'x
 .lmq'
 refused 2 "control character" --nodes 2 --sbatch='--comment=x
 y' convert "$fable" x.lmq
+# A folder that is called as a command is.
+script w.sh --parts-folder plan --nodes 2 validate -c 64 "$fable" \
+    gone.lmq "$odd.txt" --gate 'kld.mean<=1'
+grep -q "lmquant validate .*--report plan/part-" w.sh || fail "the folder is a command"
 refused 2 "--parts-folder is of validate and plan" --nodes 2 \
     --parts-folder parts convert "$fable" x.lmq
 for option in --part=1/2 --parts=2 --resume --dry-run --json --yaml \
