@@ -162,6 +162,34 @@ load_vector(struct lmq_model *model, const struct lmq_tensor *tensor,
     return read_vector(model, tensor, copy, err);
 }
 
+/* Of A = (value heads, key dim) -exp(A), in the order of the states. */
+static enum lmq_status
+load_rates(struct lmq_model *model, const struct lmq_tensor *tensor,
+           float **rates, struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &model->hparams;
+    size_t keys = h->delta_key_dim, n = (size_t)tensor->n_elements;
+    enum lmq_status status = load_vector(model, tensor, rates, err);
+    float *a = lmq_mem_aligned(n, sizeof(*a));
+    struct lmq_state_piece piece;
+
+    if (status == LMQ_OK && a == NULL)
+        status = lmq_fail_nomem(err);
+    if (status == LMQ_OK) {
+        memcpy(a, *rates, n * sizeof(*a));
+        lmq_kernels_c.exp(a, n);
+        lmq_kernels_c.scale(a, n, -1);
+        for (size_t i = 0; lmq_state_piece_at(h, i, &piece); i++) {
+            float *to = *rates + piece.first * keys;
+            for (size_t key = 0; key < keys; key++)
+                for (size_t j = 0; j < piece.size; j++)
+                    *to++ = a[(piece.first + j) * keys + key];
+        }
+    }
+    lmq_mem_free(a);
+    return status;
+}
+
 /* One head's part of a vector for all of them. */
 static enum lmq_status
 load_head_part(struct lmq_model *model, const struct lmq_tensor *tensor,
@@ -233,6 +261,9 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
                         tensor->stored_name);
     if (lmq_tensor_is_head(tensor) && lmq_checkpoint_is_tied(model->checkpoint))
         return LMQ_OK;
+    if (kind == VECTOR && place->role == LMQ_ROLE_DELTA_DECAY &&
+        lmq_is_selective(&model->hparams))
+        return load_rates(model, tensor, slot, err);
     if (kind == VECTOR)
         return load_vector(model, tensor, slot, err);
     if (kind == GAIN) {

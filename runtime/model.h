@@ -46,6 +46,31 @@ struct lmq_ffn {
     struct lmq_matrix gate, up, down;
 };
 
+/* Value heads of a selective recurrence, each of one number, are taken by pieces
+ * that share a key: states, and how they decay, lie piece behind piece, each
+ * (key dim, size). */
+struct lmq_state_piece {
+    size_t first, size; /* value heads */
+    size_t key_head;
+};
+
+#define LMQ_STATE_PIECE ((size_t)64)
+
+/* Number i of them; false behind the last. */
+static inline bool
+lmq_state_piece_at(const struct lmq_hparams *h, size_t i,
+                   struct lmq_state_piece *piece)
+{
+    size_t n = h->n_delta_value_heads / h->n_delta_key_heads; /* of a key */
+    size_t n_pieces = (n + LMQ_STATE_PIECE - 1) / LMQ_STATE_PIECE;
+    size_t at = i % n_pieces * LMQ_STATE_PIECE;
+
+    piece->key_head = i / n_pieces;
+    piece->first = piece->key_head * n + at;
+    piece->size = n - at < LMQ_STATE_PIECE ? n - at : LMQ_STATE_PIECE;
+    return piece->key_head < h->n_delta_key_heads;
+}
+
 /* What a layer's attention consists of. What its model does not have is all
  * zero: which that is follows from the description. */
 struct lmq_attention_part {
@@ -61,9 +86,11 @@ struct lmq_attention_part {
     struct lmq_matrix gate;
     /* Recurrent layers: q, k, v, gate, out, and */
     struct lmq_matrix delta_alpha, delta_beta; /* (value heads, dim) */
-    struct lmq_matrix delta_alpha_a; /* (step_rank, dim), if there is one: then
-                                        delta_alpha looks at what it gives */
-    float *delta_decay;              /* (value heads), or (.., key dim) */
+    struct lmq_matrix delta_alpha_a; /* (step_rank, value heads), if there is
+                                        one: then delta_alpha looks at what it
+                                        gives */
+    float *delta_decay;              /* (value heads); of a selective one
+                                        -exp(A), as states lie */
     struct lmq_gain delta_conv;      /* (channels, conv_width); (channels) */
     struct lmq_gain delta_norm;      /* (value dim), or of all value heads */
     float *state_skip;               /* (value heads) */

@@ -253,8 +253,6 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
         sizeof(float));
     add(list, &thread->scratch,
         lmq_scratch_bytes(lmq_size_max(widest_operand(h), widths.key)), 1, 1);
-    add(list, &thread->rates, h->delta_key_dim, 1, sizeof(float));
-    add(list, &thread->decays, h->delta_key_dim, 1, sizeof(float));
     add(list, &thread->selection, h->n_experts, 2, sizeof(float));
     add(list, &thread->states, h->n_experts, 2, 1);
     if (model->is_int8)

@@ -24,7 +24,6 @@ struct lmq_thread_work {
                              the cache, as floats; keys perhaps turned */
     float *widened;  /* (LMQ_TILE_ROWS, widest matrix and a group): rows as
                         floats */
-    float *rates, *decays; /* (key dim): of a value head's state */
     float *selection; /* (2, experts): of experts and of their groups */
     unsigned char *states; /* (2, experts) */
     void *scratch;   /* of the kernels */

@@ -250,10 +250,11 @@ check_delta(const struct lmq_hparams *h, struct lmq_error *err)
                         "recurrent layers have %u key heads of %u "
                         "dimensions, expected none of these to be 0",
                         keys, key);
-    if (lmq_is_selective(h) && h->step_rank == 0)
+    if (lmq_is_selective(h) && (h->step_rank == 0 || h->delta_value_dim != 1))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "a selective recurrence has step_rank 0, expected at "
-                        "least 1");
+                        "a selective recurrence has step_rank %u and "
+                        "delta_value_dim %u, expected at least 1 and just 1",
+                        h->step_rank, h->delta_value_dim);
     if (has_keys && values % keys != 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u value heads cannot share %u key heads evenly",

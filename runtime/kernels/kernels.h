@@ -162,6 +162,13 @@ size_t lmq_scratch_bytes(size_t n_cols);
 
 /* ---- The kernels ---- */
 
+/* What a token gives to a state of n_rows rows of n numbers. */
+struct lmq_selection {
+    const float *rates;              /* (n_rows, n) */
+    const float *k, *q;              /* (n_rows) */
+    const float *v, *steps, *skip;   /* (n) */
+};
+
 struct lmq_kernels {
     const char *name;
     int passes_16; /* int8 products that make one of 16 bits: 2, or 1 */
@@ -281,13 +288,17 @@ struct lmq_kernels {
      * x[i + half] = fma(b, cos[i], a * sin[i]). */
     void (*rope)(float *x, const float *cos, const float *sin, size_t half);
 
-    /* A state of n_rows rows of n numbers, one after the other: row i *=
-     * decay[i * step], with step 0 or 1; row i = fma(k[i], v, row i), unless v
-     * is NULL; sum = fma(q[i], row i, sum), from zeros on. The n sums go to o,
-     * which may be v. */
-    void (*recur)(float *state, size_t n_rows, size_t n, const float *decay,
-                  size_t step, const float *k, const float *v, const float *q,
-                  float *o);
+    /* A state of n_rows rows of n numbers, one after the other: row i *= decay;
+     * row i = fma(k[i], v, row i), unless v is NULL; sum = fma(q[i], row i,
+     * sum), from zeros on. The n sums go to o, which may be v. */
+    void (*recur)(float *state, size_t n_rows, size_t n, float decay,
+                  const float *k, const float *v, const float *q, float *o);
+
+    /* The same with a decay for each number: row i *= exp(rates * steps), or 0
+     * if that is below 2^-64; row i = fma(k[i], v * steps, row i); sum = fma(
+     * q[i], row i, sum); o = fma(skip, v, sum). */
+    void (*select)(float *state, size_t n_rows, size_t n,
+                   const struct lmq_selection *given, float *o);
 
     /* What the machine can do at most, for the bench: run `rounds` rounds on
      * registers and return the number of operations (a multiply-add is two);

@@ -694,5 +694,5 @@ read_memory(const void *memory, size_t n_bytes, bool is_one, bool ahead)
     .sigmoid = map_sigmoid,                                            \
     .softcap = map_softcap, .relu = map_relu, .clamp = map_clamp,      \
     .add = map_add, .mul = map_mul, .axpy = map_axpy, .rope = rope,    \
-    .recur = recur,                                                    \
+    .recur = recur, .select = select_all,                              \
     .peak_f32 = peak_f32, .read_memory = read_memory

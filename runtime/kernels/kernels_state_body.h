@@ -12,9 +12,10 @@
 /* n columns, STATE_VECTORS * LANES at most, of rows that are `stride` apart. */
 LMQ_INLINE void
 recur_columns(float *state, size_t n_rows, size_t stride, size_t n,
-              const float *decay, size_t step, const float *k, const float *v,
-              const float *q, float *o, bool is_whole)
+              float decay, const float *k, const float *v, const float *q,
+              float *o, bool is_whole)
 {
+    const vf left = vf_set1(decay);
     const size_t n_vectors = is_whole ? STATE_VECTORS : 1;
     vf values[STATE_VECTORS], sums[STATE_VECTORS];
 
@@ -25,7 +26,6 @@ recur_columns(float *state, size_t n_rows, size_t stride, size_t n,
     }
     for (size_t row = 0; row < n_rows; row++) {
         float *s = state + row * stride;
-        const vf left = vf_set1(decay[row * step]);
         const vf asked = vf_set1(q[row]);
         const vf given = vf_set1(v == NULL ? 0.0f : k[row]);
         LMQ_UNROLL for (size_t i = 0; i < n_vectors; i++) {
@@ -46,28 +46,68 @@ recur_columns(float *state, size_t n_rows, size_t stride, size_t n,
 }
 
 LMQ_INLINE void
-recur_all(float *state, size_t n_rows, size_t n, const float *decay,
-          size_t step, const float *k, const float *v, const float *q,
-          float *o)
+recur_all(float *state, size_t n_rows, size_t n, float decay, const float *k,
+          const float *v, const float *q, float *o)
 {
-    const size_t width = STATE_VECTORS * LANES;
+    const size_t step = STATE_VECTORS * LANES;
     size_t i = 0;
 
-    for (; i + width <= n; i += width)
-        recur_columns(state + i, n_rows, n, width, decay, step, k,
+    for (; i + step <= n; i += step)
+        recur_columns(state + i, n_rows, n, step, decay, k,
                       v == NULL ? NULL : v + i, q, o + i, true);
     for (; i < n; i += LANES)
         recur_columns(state + i, n_rows, n, n - i < LANES ? n - i : LANES,
-                      decay, step, k, v == NULL ? NULL : v + i, q, o + i,
-                      false);
+                      decay, k, v == NULL ? NULL : v + i, q, o + i, false);
 }
 
 static void
-recur(float *state, size_t n_rows, size_t n, const float *decay, size_t step,
-      const float *k, const float *v, const float *q, float *o)
+recur(float *state, size_t n_rows, size_t n, float decay, const float *k,
+      const float *v, const float *q, float *o)
 {
     if (v == NULL)
-        recur_all(state, n_rows, n, decay, step, NULL, NULL, q, o);
+        recur_all(state, n_rows, n, decay, NULL, NULL, q, o);
     else
-        recur_all(state, n_rows, n, decay, step, k, v, q, o);
+        recur_all(state, n_rows, n, decay, k, v, q, o);
+}
+
+/* ---- Each number with a decay of its own ---- */
+
+/* So little counts as nothing: products with it would be subnormal numbers, for
+ * which processors take a hundred times as long. */
+#define LEAST_LEFT 0x1p-64f
+
+/* Columns from `at` on, LANES or n of them. */
+LMQ_INLINE void
+select_columns(float *state, size_t n_rows, size_t stride, size_t at, size_t n,
+               const struct lmq_selection *given, float *o)
+{
+    const vf v = load_some(given->v + at, n);
+    const vf steps = load_some(given->steps + at, n);
+    const vf written = vf_mul(v, steps);
+    vf sum = vf_set1(0.0f);
+
+    for (size_t row = 0; row < n_rows; row++) {
+        float *s = state + row * stride + at;
+        vf rates = load_some(given->rates + row * stride + at, n);
+        vf left = vf_exp(vf_mul(rates, steps));
+        left = vf_less(left, vf_set1(LEAST_LEFT), vf_set1(0.0f), left);
+        vf x = vf_mul(load_some(s, n), left);
+        x = vf_fma(vf_set1(given->k[row]), written, x);
+        sum = vf_fma(vf_set1(given->q[row]), x, sum);
+        store_some(s, x, n);
+    }
+    sum = vf_fma(load_some(given->skip + at, n), v, sum);
+    store_some(o + at, sum, n);
+}
+
+static void
+select_all(float *state, size_t n_rows, size_t n,
+           const struct lmq_selection *given, float *o)
+{
+    size_t at = 0;
+
+    for (; at + LANES <= n; at += LANES)
+        select_columns(state, n_rows, n, at, LANES, given, o);
+    if (at < n)
+        select_columns(state, n_rows, n, at, n - at, given, o);
 }

@@ -74,11 +74,9 @@ set_lengths(const struct lmq_member *member)
     }
 }
 
-/* So little counts as nothing: products with it would be subnormal numbers, for
- * which processors take a hundred times as long. */
-#define LEAST_LEFT 0x1p-64f
-
-/* What a time step leaves of the state. */
+/* What a time step leaves of the state. So little counts as nothing: products
+ * with it would be subnormal numbers, for which processors take a hundred times
+ * as long. */
 static float
 decay_of(float decay, double step)
 {
@@ -86,7 +84,7 @@ decay_of(float decay, double step)
         return NAN;
     double left = step > 0 ? lmq_exp(-lmq_exp((double)decay) * step) : 1;
 
-    return left < (double)LEAST_LEFT ? 0 : (float)left;
+    return left < 0x1p-64 ? 0 : (float)left;
 }
 
 /* a = exp(-exp(A) step), step = softplus(a + bias): what a token leaves of the
@@ -123,9 +121,7 @@ set_steps(const struct lmq_member *member)
 struct token {
     const float *q, *k;  /* (key dim) */
     float *v, *z, *o;    /* (value dim) */
-    const float *decay;  /* number i * step is that of key i */
-    size_t step;
-    float beta;
+    float decay, beta;
     size_t head;
     float *s;            /* (key dim, value dim) */
 };
@@ -137,14 +133,13 @@ delta_step(const struct lmq_member *member, const struct token *token)
     const struct lmq_kernels *kernels = member->kernels;
     size_t keys = member->h->delta_key_dim;
     size_t values = member->h->delta_value_dim;
-    const float whole = 1;
     float *o = token->o, *v = token->v;
 
-    kernels->recur(token->s, keys, values, token->decay, token->step, NULL,
-                   NULL, token->k, o); /* S *= decay; o = k S */
+    kernels->recur(token->s, keys, values, token->decay, NULL, NULL, token->k,
+                   o);                /* S *= decay; o = k S */
     kernels->axpy(v, o, values, -1);  /* d = v - o */
     kernels->scale(v, values, token->beta);
-    kernels->recur(token->s, keys, values, &whole, 0, token->k, v, token->q,
+    kernels->recur(token->s, keys, values, 1, token->k, v, token->q,
                    o);                /* S += k d; o = q S */
     if (!member->h->has_bare_states)
         kernels->rmsnorm(o, member->layer->attention.delta_norm.weight, values,
@@ -165,48 +160,15 @@ state_space_step(const struct lmq_member *member, const struct token *token)
 
     memcpy(o, token->v, values * sizeof(*o));
     kernels->scale(o, values, token->beta); /* o = step v */
-    kernels->recur(token->s, keys, values, token->decay, token->step,
-                   token->k, o, token->q, o); /* S = decay S + k o; o = q S */
+    kernels->recur(token->s, keys, values, token->decay, token->k, o,
+                   token->q, o); /* S = decay S + k o; o = q S */
     kernels->axpy(o, token->v, values,
                   member->layer->attention.state_skip[token->head]);
     kernels->silu(token->z, values);
     kernels->mul(o, token->z, values); /* o = (o + D v) silu(z) */
 }
 
-/* ---- Decays of keys ---- */
-
-/* -exp(A) of all keys of a value head. */
-static void
-set_rates(const struct lmq_member *member, size_t head)
-{
-    size_t keys = member->h->delta_key_dim;
-    float *rates = member->own->rates;
-
-    memcpy(rates, member->layer->attention.delta_decay + head * keys,
-           keys * sizeof(*rates));
-    member->kernels->exp(rates, keys);
-    member->kernels->scale(rates, keys, -1);
-}
-
-/* What a time step leaves of each row of a state. */
-static const float *
-decays_of(const struct lmq_member *member, float step)
-{
-    size_t keys = member->h->delta_key_dim;
-    float *decays = member->own->decays;
-
-    memcpy(decays, member->own->rates, keys * sizeof(*decays));
-    member->kernels->scale(decays, keys, step);
-    member->kernels->exp(decays, keys);
-    for (size_t i = 0; i < keys; i++)
-        if (decays[i] < LEAST_LEFT)
-            decays[i] = 0;
-    return decays;
-}
-
-/* ---- All tokens ---- */
-
-/* Those of one value head in one of the sequences. */
+/* All tokens of one value head in one of the sequences. */
 static void
 walk_head(const struct lmq_member *member, size_t head, size_t sequence)
 {
@@ -219,9 +181,6 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
     float *s = member->kv[sequence].state + head * keys * values;
     struct token token = {.head = head, .s = s};
 
-    if (lmq_is_selective(h))
-        set_rates(member, head);
-    token.step = lmq_is_selective(h);
     if (member->position == 0)
         memset(s, 0, keys * values * sizeof(float));
     for (size_t t = first; t < first + length; t++) {
@@ -232,14 +191,45 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
         token.v = work->v + i * values;
         token.z = work->attn_gate + i * values;
         token.o = work->attention + i * values;
-        token.decay = lmq_is_selective(h)
-                          ? decays_of(member, work->delta_alpha[i])
-                          : &work->delta_alpha[i];
+        token.decay = work->delta_alpha[i];
         token.beta = work->delta_beta[i];
         if (lmq_is_state_space(member->h))
             state_space_step(member, &token);
         else
             delta_step(member, &token);
+    }
+}
+
+/* All tokens of some value heads in one of the sequences, of which each key
+ * decays for itself: o = (q S + D v) silu(z), after S took it in. */
+static void
+walk_piece(const struct lmq_member *member,
+           const struct lmq_state_piece *piece, size_t sequence)
+{
+    const struct lmq_hparams *h = member->h;
+    const struct lmq_work *work = member->work;
+    const struct lmq_attention_part *part = &member->layer->attention;
+    size_t keys = h->delta_key_dim, at = piece->first * keys;
+    size_t length = lmq_member_length(member), begin = sequence * length;
+    float *s = member->kv[sequence].state + at;
+
+    if (member->position == 0)
+        memset(s, 0, keys * piece->size * sizeof(*s));
+    for (size_t t = begin; t < begin + length; t++) {
+        size_t i = t * h->n_delta_value_heads + piece->first;
+        size_t key = (t * h->n_delta_key_heads + piece->key_head) * keys;
+        float *o = work->attention + i, *z = work->attn_gate + i;
+        const struct lmq_selection given = {
+            .rates = part->delta_decay + at,
+            .k = work->k + key,
+            .q = work->q + key,
+            .v = work->v + i,
+            .steps = work->delta_alpha + i,
+            .skip = part->state_skip + piece->first,
+        };
+        member->kernels->select(s, keys, piece->size, &given, o);
+        member->kernels->silu(z, piece->size);
+        member->kernels->mul(o, z, piece->size);
     }
 }
 
@@ -262,20 +252,32 @@ norm_shared(const struct lmq_member *member)
 /* ---- All of it ---- */
 
 static void
+walk_heads(const struct lmq_member *member)
+{
+    size_t n_heads = member->h->n_delta_value_heads;
+    struct lmq_state_piece piece;
+
+    if (lmq_is_selective(member->h))
+        for (size_t i = member->number;
+             lmq_state_piece_at(member->h, i, &piece); i += member->n_members)
+            for (size_t j = 0; j < member->work->n_sequences; j++)
+                walk_piece(member, &piece, j);
+    else
+        for (size_t i = member->number; i < n_heads; i += member->n_members)
+            for (size_t j = 0; j < member->work->n_sequences; j++)
+                walk_head(member, i, j);
+}
+
+static void
 walk(const struct lmq_member *member)
 {
-    size_t from, to;
-
-    set_steps(member);          /* a = decay, b = beta */
+    set_steps(member);   /* a = decay, b = beta */
     lmq_barrier(member); /* a head reads all channels of a key */
     if (!lmq_is_state_space(member->h)) {
         set_lengths(member); /* q /= |q|, k /= |k| */
         lmq_barrier(member); /* a value head reads that of its keys */
     }
-    lmq_member_share(member, member->h->n_delta_value_heads, &from, &to);
-    for (size_t head = from; head < to; head++)
-        for (size_t i = 0; i < member->work->n_sequences; i++)
-            walk_head(member, head, i);
+    walk_heads(member);
     if (lmq_is_state_space(member->h) && !member->h->has_bare_states) {
         lmq_barrier(member); /* heads are normed together */
         norm_shared(member);

@@ -225,6 +225,8 @@ describe_selective(struct lmq_hparams *h)
 {
     describe_states(h);
     h->recurrence = LMQ_RECURRENCE_SELECTIVE;
+    h->n_delta_value_heads = 210;
+    h->delta_value_dim = 1;
     h->step_rank = 7;
     h->has_step_norms = true;
     h->latent_eps = 1e-3;

@@ -116,7 +116,8 @@ describe_recurrence(struct lmq_hparams *h)
     h->n_delta_key_heads = from_to(1, 3);
     h->n_delta_value_heads = h->n_delta_key_heads * from_to(1, 3);
     h->delta_key_dim = from_to(1, 9);
-    h->delta_value_dim = from_to(1, 9);
+    h->delta_value_dim =
+        h->recurrence == LMQ_RECURRENCE_SELECTIVE ? 1 : from_to(1, 9);
     h->conv_width = from_to(1, 5);
     may_attend &= h->recurrence != LMQ_RECURRENCE_CONVOLUTION &&
                   h->recurrence != LMQ_RECURRENCE_SELECTIVE;

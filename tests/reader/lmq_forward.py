@@ -160,7 +160,7 @@ class Description:
                 m5(min(keys, c) >= 1 and values % keys == 0, 'heads of a recurrence')
             else:
                 keys = c = 0
-            m5(not self.selective or self.step_rank >= 1, 'step_rank')
+            m5(not self.selective or self.step_rank >= 1 and d == 1, 'step_rank')
             m5(max(values * c * d, 2 * keys * c + values * d) <= HUGE, 'wide recurrence')
         m5(not self.delta - self.alone or self.has_state and not self.selective
            and not self.n_borrowing and not self.k and self.norm_place == 'before'

@@ -66,6 +66,7 @@ static const struct {
     {{"dot"}, NULL, checkasm_naive_dot},
     {{"soften"}, checkasm_soften, checkasm_naive_soften},
     {{"recur"}, checkasm_recur, checkasm_naive_recur},
+    {{"select"}, checkasm_select, checkasm_naive_select},
 };
 
 #define MAX_FUNCTIONS (2 * COUNT(checks) + CHECKASM_N_VECTORS)

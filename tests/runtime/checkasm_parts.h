@@ -31,6 +31,7 @@ void checkasm_vectors(const struct lmq_kernels *k);
 void checkasm_exp_everywhere(const struct lmq_kernels *k);
 void checkasm_soften(const struct lmq_kernels *k);
 void checkasm_recur(const struct lmq_kernels *k);
+void checkasm_select(const struct lmq_kernels *k);
 
 /* Plain C against a naive reading of the contract, and libm. */
 void checkasm_naive_product(void);
@@ -39,6 +40,7 @@ void checkasm_naive_halves(void);
 void checkasm_naive_dot(void);
 void checkasm_naive_soften(void);
 void checkasm_naive_recur(void);
+void checkasm_naive_select(void);
 void checkasm_accuracy(void);
 
 /* The names of what checkasm_vectors() checks, some twice. */

@@ -172,12 +172,10 @@ checkasm_naive_soften(void)
 
 /* ---- States ---- */
 
-/* A state, and what a token has: keys, queries, decays, values; in one
- * array. */
+/* A state, and what a token has: keys, queries, values; in one array. */
 struct state {
     size_t n_rows, n;
     float decay;
-    bool differs;         /* each row has a decay of its own */
     bool gives, is_apart; /* there are values; sums are not in their place */
 };
 
@@ -187,7 +185,6 @@ some_state(size_t i)
     return (struct state){.n_rows = 1 + random_below(40),
                           .n = 1 + (i < 160 ? i : random_below(300)),
                           .decay = (float[]){1.0f, 0.7f, 0.0f}[i % 3],
-                          .differs = i / 8 % 2 == 1,
                           .gives = i % 4 != 0,
                           .is_apart = i % 8 < 4};
 }
@@ -196,22 +193,19 @@ static void
 run_recur(const struct lmq_kernels *k, const struct state *s, float *x)
 {
     float *keys = x + s->n_rows * s->n, *queries = keys + s->n_rows;
-    float *decays = queries + s->n_rows, *values = decays + s->n_rows;
-    float *out = values + s->n;
-    const float *decay = s->differs ? decays : &s->decay;
+    float *values = queries + s->n_rows, *out = values + s->n;
 
     if (s->gives)
-        k->recur(x, s->n_rows, s->n, decay, s->differs, keys, values, queries,
+        k->recur(x, s->n_rows, s->n, s->decay, keys, values, queries,
                  s->is_apart ? out : values);
     else
-        k->recur(x, s->n_rows, s->n, decay, s->differs, NULL, NULL, queries,
-                 out);
+        k->recur(x, s->n_rows, s->n, s->decay, NULL, NULL, queries, out);
 }
 
 static struct buffer
 state_buffer(const struct state *s, enum pattern pattern)
 {
-    return buffer_floats(s->n_rows * s->n + 3 * s->n_rows + 2 * s->n, pattern);
+    return buffer_floats(s->n_rows * s->n + 2 * s->n_rows + 2 * s->n, pattern);
 }
 
 void
@@ -224,10 +218,9 @@ checkasm_recur(const struct lmq_kernels *k)
         run_recur(plain, &s, floats(&x));
         run_recur(k, &s, floats(&y));
         checkasm_report(same_buffers(&x, &y, true), "recur", k->name,
-                        SIZES("%zu rows of %zu, pattern %d, values %d %d, "
-                              "decays %d",
+                        SIZES("%zu rows of %zu, pattern %d, values %d %d",
                               s.n_rows, s.n, (int)pattern, s.gives,
-                              s.is_apart, s.differs));
+                              s.is_apart));
     }
 }
 
@@ -239,14 +232,13 @@ checkasm_naive_recur(void)
         struct state s = some_state(i);
         struct buffer x = state_buffer(&s, PLAIN), y = buffer_copy(&x);
         float *state = floats(&y), *keys = state + s.n_rows * s.n;
-        float *queries = keys + s.n_rows, *decays = queries + s.n_rows;
-        float *values = decays + s.n_rows;
+        float *queries = keys + s.n_rows, *values = queries + s.n_rows;
         float *out = s.gives && !s.is_apart ? values : values + s.n;
         struct buffer sums = buffer_new(s.n * sizeof(float));
         memset(sums.data, 0, s.n * sizeof(float));
         for (size_t row = 0; row < s.n_rows; row++) {
             float *at = state + row * s.n;
-            plain->scale(at, s.n, s.differs ? decays[row] : s.decay);
+            plain->scale(at, s.n, s.decay);
             if (s.gives)
                 plain->axpy(at, values, s.n, keys[row]);
             plain->axpy(floats(&sums), at, s.n, queries[row]);
@@ -256,6 +248,87 @@ checkasm_naive_recur(void)
         checkasm_report(same_buffers(&x, &y, true), "recur", "c",
                         SIZES("%zu rows of %zu", s.n_rows, s.n));
         buffer_free(&sums);
+    }
+}
+
+/* ---- States of which each number decays for itself ---- */
+
+/* A state and its rates, keys, queries, values, time steps, what is added of
+ * the values, room for sums; in one array. */
+static size_t
+selection_floats(const struct state *s)
+{
+    return 2 * s->n_rows * s->n + 2 * s->n_rows + 4 * s->n;
+}
+
+static float *
+selection_of(const struct state *s, float *x, struct lmq_selection *given)
+{
+    float *rates = x + s->n_rows * s->n, *keys = rates + s->n_rows * s->n;
+    float *values = keys + 2 * s->n_rows;
+
+    *given = (struct lmq_selection){
+        .rates = rates,
+        .k = keys,
+        .q = keys + s->n_rows,
+        .v = values,
+        .steps = values + s->n,
+        .skip = values + 2 * s->n,
+    };
+    return values + 3 * s->n;
+}
+
+static void
+run_select(const struct lmq_kernels *k, const struct state *s, float *x)
+{
+    struct lmq_selection given;
+    float *out = selection_of(s, x, &given);
+
+    k->select(x, s->n_rows, s->n, &given, out);
+}
+
+void
+checkasm_select(const struct lmq_kernels *k)
+{
+    for (size_t i = 0; i < 600; i++) {
+        struct state s = some_state(i);
+        enum pattern pattern = (enum pattern)(i % PATTERN_COUNT);
+        struct buffer x = buffer_floats(selection_floats(&s), pattern);
+        struct buffer y = buffer_copy(&x);
+        run_select(plain, &s, floats(&x));
+        run_select(k, &s, floats(&y));
+        checkasm_report(same_buffers(&x, &y, true), "select", k->name,
+                        SIZES("%zu rows of %zu, pattern %d", s.n_rows, s.n,
+                              (int)pattern));
+    }
+}
+
+/* Of the kernels that it is made of, a number at a time. */
+void
+checkasm_naive_select(void)
+{
+    for (size_t i = 0; i < 200; i++) {
+        struct state s = some_state(i);
+        struct buffer x = buffer_floats(selection_floats(&s), PLAIN);
+        struct buffer y = buffer_copy(&x);
+        struct lmq_selection g;
+        float *state = floats(&y), *out = selection_of(&s, state, &g);
+        for (size_t j = 0; j < s.n; j++) {
+            float sum = 0, written = g.v[j] * g.steps[j];
+            for (size_t row = 0; row < s.n_rows; row++) {
+                float *at = state + row * s.n + j;
+                float left = g.rates[row * s.n + j] * g.steps[j];
+                plain->exp(&left, 1);
+                *at *= left < 0x1p-64f ? 0 : left;
+                plain->axpy(at, &written, 1, g.k[row]);
+                plain->axpy(&sum, at, 1, g.q[row]);
+            }
+            plain->axpy(&sum, &g.v[j], 1, g.skip[j]);
+            out[j] = sum;
+        }
+        run_select(plain, &s, floats(&x));
+        checkasm_report(same_buffers(&x, &y, true), "select", "c",
+                        SIZES("%zu rows of %zu", s.n_rows, s.n));
     }
 }
 

@@ -213,7 +213,7 @@ class Model:
                 keys = c = 0
             else:
                 need(min(keys, c) > 0 and values % keys == 0, "key heads")
-            need(h["recurrence"] != "selective" or h["step_rank"] > 0,
+            need(h["recurrence"] != "selective" or h["step_rank"] > 0 and d == 1,
                  "step_rank")
             need(min(values, d, h["conv_width"]) > 0 and
                  values * c * d <= WIDTH and
