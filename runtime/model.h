@@ -46,9 +46,9 @@ struct lmq_ffn {
     struct lmq_matrix gate, up, down;
 };
 
-/* Value heads of a selective recurrence, each of one number, are taken by pieces
- * that share a key: states, and how they decay, lie piece behind piece, each
- * (key dim, size). */
+/* Value heads of a selective recurrence, each of one number, are taken by
+ * pieces that share a key: states, and how they decay, lie piece behind piece,
+ * each (key dim, size). */
 struct lmq_state_piece {
     size_t first, size; /* value heads */
     size_t key_head;

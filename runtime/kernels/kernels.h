@@ -266,12 +266,14 @@ struct lmq_kernels {
      *   gelu_tanh  0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
      *   gelu_erf   0.5 x (1 + erf(x / sqrt(2)))
      *   sigmoid    1 / (1 + exp(-x))
+     *   softplus   ln(1 + exp(x)); NaN of what is not finite
      *   softcap    cap * tanh(x * (1 / cap)) */
     void (*exp)(float *x, size_t n);
     void (*silu)(float *x, size_t n);
     void (*gelu_tanh)(float *x, size_t n);
     void (*gelu_erf)(float *x, size_t n);
     void (*sigmoid)(float *x, size_t n);
+    void (*softplus)(float *x, size_t n);
     void (*softcap)(float *x, size_t n, float cap);
 
     /* In place: max(0, x); x within [-limit, limit]. NaN stays. */

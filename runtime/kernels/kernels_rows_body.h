@@ -691,7 +691,7 @@ read_memory(const void *memory, size_t n_bytes, bool is_one, bool ahead)
     .exp_sum = exp_sum, .soften = soften, .scale = map_scale,          \
     .dot = sum_products, .exp = map_exp, .silu = map_silu,             \
     .gelu_tanh = map_gelu_tanh, .gelu_erf = map_gelu_erf,              \
-    .sigmoid = map_sigmoid,                                            \
+    .sigmoid = map_sigmoid, .softplus = map_softplus,                  \
     .softcap = map_softcap, .relu = map_relu, .clamp = map_clamp,      \
     .add = map_add, .mul = map_mul, .axpy = map_axpy, .rope = rope,    \
     .recur = recur, .select = select_all,                              \

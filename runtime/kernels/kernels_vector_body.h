@@ -137,6 +137,26 @@ vf_tanh(vf x)
     return vf_less(z, vf_set1(0.625f), vf_fma(vf_mul(p, s), x, x), big);
 }
 
+/* max(x, 0) + ln(1 + t), t = exp(-|x|), and ln(1 + t) = 2 artanh(s) with
+ * s = t / (2 + t), whose series ends soon as s is at most 1/3. */
+LMQ_INLINE vf
+vf_softplus(vf x)
+{
+    const vf zero = vf_set1(0.0f);
+    vf t = vf_exp(vf_less(x, zero, x, vf_neg(x)));
+    vf s = vf_div(t, vf_add(vf_set1(2.0f), t)), square = vf_mul(s, s);
+    vf p = vf_set1(2.0f / 15);
+    p = vf_fma(p, square, vf_set1(2.0f / 13));
+    p = vf_fma(p, square, vf_set1(2.0f / 11));
+    p = vf_fma(p, square, vf_set1(2.0f / 9));
+    p = vf_fma(p, square, vf_set1(2.0f / 7));
+    p = vf_fma(p, square, vf_set1(2.0f / 5));
+    p = vf_fma(p, square, vf_set1(2.0f / 3));
+    p = vf_fma(p, square, vf_set1(2.0f));
+    vf y = vf_fma(p, s, vf_less(zero, x, x, zero));
+    return vf_add(y, vf_sub(x, x)); /* of an infinity NaN */
+}
+
 /* NaN survives. */
 LMQ_INLINE vf
 vf_clamp(vf x, float limit)
@@ -162,6 +182,7 @@ MAP(map_silu, vf_silu(v), float *x, size_t n)
 MAP(map_gelu_tanh, vf_gelu_tanh(v), float *x, size_t n)
 MAP(map_gelu_erf, vf_gelu_erf(v), float *x, size_t n)
 MAP(map_sigmoid, vf_gate(vf_set1(1.0f), v), float *x, size_t n)
+MAP(map_softplus, vf_softplus(v), float *x, size_t n)
 MAP(map_relu, vf_max(vf_set1(0.0f), v), float *x, size_t n)
 MAP(map_clamp, vf_clamp(v, limit), float *x, size_t n, float limit)
 MAP(map_scale, vf_mul(v, vf_set1(s)), float *x, size_t n, float s)

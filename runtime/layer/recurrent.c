@@ -78,11 +78,11 @@ set_lengths(const struct lmq_member *member)
  * with it would be subnormal numbers, for which processors take a hundred times
  * as long. */
 static float
-decay_of(float decay, double step)
+decay_of(float decay, float step)
 {
-    if (isnan(step) || !isfinite(decay))
-        return NAN;
-    double left = step > 0 ? lmq_exp(-lmq_exp((double)decay) * step) : 1;
+    if (!isfinite(step) || !isfinite(decay))
+        return NAN; /* which is noticed */
+    double left = lmq_exp(-lmq_exp((double)decay) * (double)step);
 
     return left < 0x1p-64 ? 0 : (float)left;
 }
@@ -94,24 +94,23 @@ static void
 set_steps(const struct lmq_member *member)
 {
     const struct lmq_attention_part *part = &member->layer->attention;
+    const struct lmq_kernels *kernels = member->kernels;
     size_t n_heads = member->h->n_delta_value_heads, from, to;
-    bool is_by_key = lmq_is_selective(member->h);
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
         float *a = member->work->delta_alpha + t * n_heads;
         float *b = member->work->delta_beta + t * n_heads;
-        if (!lmq_is_state_space(member->h))
-            member->kernels->sigmoid(b, n_heads);
-        for (size_t i = 0; i < n_heads; i++) {
-            float x = a[i] + part->delta_alpha.bias[i];
-            double step = isfinite(x) ? lmq_softplus((double)x)
-                                      : NAN; /* which is noticed */
-            if (lmq_is_state_space(member->h))
-                b[i] = (float)step;
-            a[i] = is_by_key ? (float)step
-                             : decay_of(part->delta_decay[i], step);
-        }
+        kernels->add(a, part->delta_alpha.bias, n_heads);
+        kernels->softplus(a, n_heads);
+        if (lmq_is_selective(member->h))
+            continue;
+        if (lmq_is_state_space(member->h))
+            memcpy(b, a, n_heads * sizeof(*b));
+        else
+            kernels->sigmoid(b, n_heads);
+        for (size_t i = 0; i < n_heads; i++)
+            a[i] = decay_of(part->delta_decay[i], a[i]);
     }
 }
 

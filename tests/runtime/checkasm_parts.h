@@ -44,7 +44,7 @@ void checkasm_naive_select(void);
 void checkasm_accuracy(void);
 
 /* The names of what checkasm_vectors() checks, some twice. */
-#define CHECKASM_N_VECTORS 22
+#define CHECKASM_N_VECTORS 23
 extern const char *const checkasm_vector_names[CHECKASM_N_VECTORS];
 
 #endif

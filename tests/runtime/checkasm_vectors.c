@@ -38,13 +38,14 @@ run_vector(const struct lmq_kernels *k, size_t which, float *x, const float *y,
     case 11: k->gelu_erf(x, n); break;
     case 12: k->softcap(x, n, 30.0f); break;
     case 13: k->sigmoid(x, n); break;
-    case 14: k->relu(x, n); break;
-    case 15: k->clamp(x, n, 1.5f); break;
-    case 16: k->add(x, y, n); break;
-    case 17: k->mul(x, y, n); break;
-    case 18: k->axpy(x, y, n, 0.3f); break;
-    case 19: k->layernorm(x, NULL, NULL, n, 1e-5f, x); break;
-    case 20: k->rmsnorm(x, NULL, n, 1e-5f, x); break;
+    case 14: k->softplus(x, n); break;
+    case 15: k->relu(x, n); break;
+    case 16: k->clamp(x, n, 1.5f); break;
+    case 17: k->add(x, y, n); break;
+    case 18: k->mul(x, y, n); break;
+    case 19: k->axpy(x, y, n, 0.3f); break;
+    case 20: k->layernorm(x, NULL, NULL, n, 1e-5f, x); break;
+    case 21: k->rmsnorm(x, NULL, n, 1e-5f, x); break;
     default: k->rope(x, y, y + n / 2, n / 2); break;
     }
 }
@@ -54,13 +55,13 @@ run_vector(const struct lmq_kernels *k, size_t which, float *x, const float *y,
 const char *const checkasm_vector_names[CHECKASM_N_VECTORS] = {
     "rmsnorm", "layernorm", "layernorm", "softmax", "max",
     "exp_sum", "scale", "dot", "exp", "silu", "gelu_tanh", "gelu_erf",
-    "softcap", "sigmoid", "relu", "clamp", "add", "mul", "axpy",
+    "softcap", "sigmoid", "softplus", "relu", "clamp", "add", "mul", "axpy",
     "layernorm", "rmsnorm", "rope",
 };
 
 /* Functions of one number among them. */
 #define FIRST_FUNCTION 8
-#define END_FUNCTION 16
+#define END_FUNCTION 17
 
 void
 checkasm_vectors(const struct lmq_kernels *k)
@@ -401,7 +402,8 @@ true_value(size_t which, double x)
     case 11: return x / 2 * erfc(-x / sqrt(2));
     case 12: return 30 * tanh(x / 30);
     case 13: return 1 / (1 + exp(-x));
-    case 14: return fmax(x, 0);
+    case 14: return fmax(x, 0) + log1p(exp(-fabs(x)));
+    case 15: return fmax(x, 0);
     default: return fmin(fmax(x, -1.5), 1.5);
     }
 }
