@@ -27,8 +27,11 @@ class Description:
                 value = 'none' if key == 'rope_scaling' else default
             setattr(self, key, value)
         self.h, self.k = self.head_dim, self.kv_lora_rank
-        if self.full_head_dim == self.h:
-            self.full_head_dim = 0
+        for key in 'value_dim', 'rotary_dim', 'full_head_dim':      # M5
+            if getattr(self, key) == self.h:
+                setattr(self, key, 0)
+        if self.full_kv_heads == self.n_kv_heads:
+            self.full_kv_heads = 0
         self.v = self.value_dim or self.h
         self.t = (self.rotary_dim or self.h) if self.positions == 'rotary' else 0
         self.full, self.still, self.dense, self.delta = (
@@ -190,8 +193,9 @@ class Description:
                or len(factors) == far // 2 and all(1e-6 <= f <= 1.1e30 for f in factors),
                name)
         m5(not full or (full % 2 == 0 and self.n_heads * full <= HUGE
-                        and not self.value_dim and not self.rotary_dim
-                        and (self.positions != 'rotary' or self.rope_local_theta > 0)),
+                        and not self.value_dim
+                        and (self.positions != 'rotary'
+                             or not self.rotary_dim and self.rope_local_theta > 0)),
            'full_head_dim')
         m5(not (kinds and self.full_kv_heads) or self.n_heads % self.full_kv_heads == 0,
            'full_kv_heads')

@@ -72,8 +72,11 @@ class Model:
         if h["positions"] == "rotary":
             self.rotary = h["rotary_dim"] or h["head_dim"]
         self.value_dim = h["value_dim"] or h["head_dim"]
-        if h["full_head_dim"] == h["head_dim"]:
-            h["full_head_dim"] = 0
+        for key in "value_dim", "rotary_dim", "full_head_dim":  # M5
+            if h[key] == h["head_dim"]:
+                h[key] = 0
+        if h["full_kv_heads"] == h["n_kv_heads"]:
+            h["full_kv_heads"] = 0
         self.forget_unused()
         self.check_sizes()
         self.find_tensors()
@@ -228,8 +231,9 @@ class Model:
         if not any(self.attends(i) for i in range(h["n_layers"])):
             full = heads = 0
         need(not full or full % 2 == 0 and h["n_heads"] * full <= WIDTH and
-             not h["value_dim"] and not h["rotary_dim"] and
-             (h["positions"] != "rotary" or h["rope_local_theta"] > 0),
+             not h["value_dim"] and
+             (h["positions"] != "rotary" or
+              not h["rotary_dim"] and h["rope_local_theta"] > 0),
              "full_head_dim")
         need(not heads or h["n_heads"] % heads == 0, "full_kv_heads")
         need(not special or not h["kv_lora_rank"] and
