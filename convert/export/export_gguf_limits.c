@@ -95,7 +95,7 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
     const struct lmq_hparams *h = &plan->written;
     uint64_t width = (uint64_t)h->n_heads * h->head_dim;
 
-    if (count_attention(h) == 0 && strcmp(name, "mamba2") != 0)
+    if (count_attention(h) == 0 && strncmp(name, "mamba", 5) != 0)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants attention "
                       "in one layer at least",
@@ -105,7 +105,7 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants heads that "
                       "are as wide as the model together, %u, not %llu",
                       name, h->dim, (unsigned long long)width);
-    if (strcmp(name, "granitehybrid") == 0 &&
+    if ((strcmp(name, "granitehybrid") == 0 || strcmp(name, "mamba") == 0) &&
         lmq_delta_value_width(h) != 2 * (size_t)h->dim)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants state "

@@ -26,7 +26,10 @@ recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_DELTA_CONV:
         return is_short ? "shortconv.conv" : NULL;
     case LMQ_ROLE_DELTA_ALPHA:
-        return place->part == LMQ_PART_BIAS ? "ssm_dt" : NULL;
+        return place->part == LMQ_PART_BIAS || lmq_is_selective(h) ? "ssm_dt"
+                                                                   : NULL;
+    case LMQ_ROLE_DELTA_BA:
+        return lmq_is_selective(h) ? "ssm_x" : NULL;
     default:
         return NULL;
     }

@@ -72,8 +72,9 @@ add_source(struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
-/* llama.cpp keeps numbers of heads as a column, and a norm for each group of
- * heads in a row of its own; 0: one row, as others do. */
+/* llama.cpp keeps numbers of heads as a column, but for those of channels, and
+ * a norm for each group of heads in a row of its own; 0: one row, as others do.
+ */
 static uint64_t
 rows_of_vector(const struct lmq_gguf_plan *plan, enum lmq_role role)
 {
@@ -81,7 +82,8 @@ rows_of_vector(const struct lmq_gguf_plan *plan, enum lmq_role role)
 
     if (!lmq_is_state_space(h))
         return 0;
-    return role == LMQ_ROLE_DELTA_DECAY || role == LMQ_ROLE_STATE_SKIP
+    return role == LMQ_ROLE_DELTA_DECAY ||
+                   (role == LMQ_ROLE_STATE_SKIP && !lmq_is_selective(h))
                ? h->n_delta_value_heads
            : role == LMQ_ROLE_DELTA_NORM ? h->n_delta_key_heads
                                          : 0;

@@ -210,7 +210,7 @@ const struct lmq_family lmq_older_families[] = {
             .begin = lmq_hf_begin_gptneox,
             .biases = {.qkv = {"attention_bias", true},
                        .out = {"attention_bias", true}}},
-     .gguf = {.name = "gptneox", .keys = GPT_KEYS | LMQ_GGUF_PARALLEL,
+     .gguf = {.name = "gptneox", .keys = GPT_KEYS, .says_residual = true,
               .fuses_qkv = true, .head = LMQ_GGUF_HEAD_MUST,
               .must_biases = GPT_BIASES}},
     /* Versions of the class differ in its base. */

@@ -129,7 +129,7 @@ enum {
     LMQ_GGUF_ROUTER = 512, /* how a router chooses */
     LMQ_GGUF_LATENT = 1024,
     LMQ_GGUF_LOCAL = 2048, /* a rotary base for layers with a window */
-    LMQ_GGUF_PARALLEL = 4096,
+    LMQ_GGUF_SELECTIVE = 4096, /* states of which each key decays for itself */
     LMQ_GGUF_EXPERT_DIM = 8192, /* experts have another width */
     LMQ_GGUF_ALIBI = 16384, /* whether it is used, and how steep it is */
     LMQ_GGUF_STEP = 32768, /* experts in every so many-th layer */
@@ -152,10 +152,12 @@ enum {
     LMQ_GGUF_EITHER_EPS = 1073741824 /* whose name says the kind of norm */
 };
 
-/* Layers with states, whichever rule they follow; layers without keys among
- * others, by the numbers of these. */
-#define LMQ_GGUF_ANY_STATE (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)
-#define LMQ_GGUF_BY_LAYER (LMQ_GGUF_STATES | LMQ_GGUF_SHORT)
+/* Layers with states whose heads are counted; with states, whichever rule they
+ * follow; layers without keys among others, by the numbers of these. */
+#define LMQ_GGUF_OF_HEADS (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)
+#define LMQ_GGUF_ANY_STATE (LMQ_GGUF_OF_HEADS | LMQ_GGUF_SELECTIVE)
+#define LMQ_GGUF_BY_LAYER                                                     \
+    (LMQ_GGUF_STATES | LMQ_GGUF_SELECTIVE | LMQ_GGUF_SHORT)
 
 /* Which tensors have biases. */
 enum {
@@ -180,6 +182,7 @@ struct lmq_gguf_form {
                                several rows with one name the first counts */
     unsigned keys;
     bool has_rotary_pairs;  /* side by side; else in halves */
+    bool says_residual;     /* whether both halves look at the same */
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
     bool fuses_shared;      /* likewise ffn_up_shexp */

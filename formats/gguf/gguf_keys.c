@@ -86,14 +86,18 @@ static const struct key {
     {"expert_shared_feed_forward_length", LMQ_FIELD(shared_dim),
      LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_SCALES, 0},
     {"ssm.conv_kernel", LMQ_FIELD(conv_width), LMQ_GGUF_ANY_STATE, REQUIRED},
-    {"ssm.group_count", LMQ_FIELD(n_delta_key_heads), LMQ_GGUF_ANY_STATE,
+    {"ssm.group_count", LMQ_FIELD(n_delta_key_heads), LMQ_GGUF_OF_HEADS,
      REQUIRED},
     {"ssm.time_step_rank", LMQ_FIELD(n_delta_value_heads),
-     LMQ_GGUF_ANY_STATE, REQUIRED},
+     LMQ_GGUF_OF_HEADS, REQUIRED},
+    {"ssm.time_step_rank", LMQ_FIELD(step_rank), LMQ_GGUF_SELECTIVE,
+     REQUIRED},
     {"ssm.state_size", LMQ_FIELD(delta_key_dim), LMQ_GGUF_ANY_STATE,
      REQUIRED},
     /* Of all heads together. */
-    {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_ANY_STATE,
+    {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_OF_HEADS,
+     REQUIRED},
+    {"ssm.inner_size", LMQ_FIELD(n_delta_value_heads), LMQ_GGUF_SELECTIVE,
      REQUIRED},
     {"shortconv.l_cache", LMQ_FIELD(conv_width), LMQ_GGUF_SHORT, REQUIRED},
     {"attention.temperature_scale", LMQ_FIELD(score_growth),
@@ -128,6 +132,7 @@ static const struct {
     {"interleave_moe_layer_step", LMQ_GGUF_STEP},
     {"attention.recurrent_layers", LMQ_GGUF_DELTA},
     {"full_attention_interval", LMQ_GGUF_DELTA},
+    {"ssm.dt_b_c_rms", LMQ_GGUF_SELECTIVE},
     {"nextn_predict_layers", LMQ_GGUF_FURTHER},
     {"attention.indexer.top_k", LMQ_GGUF_INDEXER},
     {"attention.indexer.head_count", LMQ_GGUF_INDEXER},
@@ -359,7 +364,7 @@ read_switches(struct lmq_gguf_reader *r)
 
     if (!is_causal)
         lmq_hparams_refuse(r->h, "attention that is not causal");
-    if (status != LMQ_OK || !(r->family->gguf.keys & LMQ_GGUF_PARALLEL))
+    if (status != LMQ_OK || !r->family->gguf.says_residual)
         return status;
     status =
         lmq_gguf_get_bool(r->meta, lmq_gguf_key_of(r, "use_parallel_residual"),
@@ -531,7 +536,7 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
         (family->gguf.keys & LMQ_GGUF_SHARED_DIM) == 0)
         written.shared_dim = 0; /* a number of experts says it */
     written.router_scale /= h->shared_scale; /* if it is of both */
-    if (family->gguf.keys & LMQ_GGUF_ANY_STATE)
+    if (family->gguf.keys & LMQ_GGUF_OF_HEADS)
         written.delta_value_dim *= h->n_delta_value_heads;
     if (family->gguf.keys & LMQ_GGUF_KINDS)
         written.shared_dim = 0; /* it is what the others have */
@@ -595,11 +600,13 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_delta(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_BY_LAYER)
         lmq_gguf_write_recurrent(builder, family, hparams);
+    if (family->gguf.keys & LMQ_GGUF_SELECTIVE)
+        lmq_gguf_put_bool(builder, ".ssm.dt_b_c_rms", hparams->has_step_norms);
     if (family->gguf.keys & LMQ_GGUF_SECTIONS)
         lmq_gguf_write_sections(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_ALIBI)
         lmq_gguf_write_alibi(builder, hparams);
-    if (family->gguf.keys & LMQ_GGUF_PARALLEL)
+    if (family->gguf.says_residual)
         lmq_gguf_put_bool(builder, ".use_parallel_residual",
                           hparams->residual != LMQ_RESIDUAL_SEQUENTIAL);
 }

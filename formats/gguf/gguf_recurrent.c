@@ -64,7 +64,7 @@ lmq_gguf_read_delta(struct lmq_gguf_reader *r)
     struct lmq_hparams *h = r->h;
     uint32_t heads = h->n_delta_value_heads, width = h->delta_value_dim;
 
-    if ((r->family->gguf.keys & LMQ_GGUF_ANY_STATE) == 0)
+    if ((r->family->gguf.keys & LMQ_GGUF_OF_HEADS) == 0)
         return LMQ_OK;
     if (heads == 0 ? width != 0 : width % heads != 0)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
@@ -164,6 +164,18 @@ mark_layer(struct lmq_hparams *h, uint32_t i, bool has_keys, bool has_feed,
         h->layers[i] |= LMQ_LAYER_DELTA | LMQ_LAYER_BARE;
 }
 
+/* Each channel is a head. */
+static enum lmq_status
+read_selective(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+
+    h->n_delta_key_heads = h->delta_value_dim = 1;
+    h->has_bare_states = true;
+    return lmq_gguf_get_bool(r->meta, lmq_gguf_key_of(r, "ssm.dt_b_c_rms"),
+                             &h->has_step_norms, r->err);
+}
+
 enum lmq_status
 lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
 {
@@ -174,8 +186,9 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
 
     if ((forms & LMQ_GGUF_BY_LAYER) == 0)
         return LMQ_OK;
-    h->recurrence = (forms & LMQ_GGUF_STATES) != 0
-                        ? LMQ_RECURRENCE_STATE_SPACE
+    h->recurrence = (forms & LMQ_GGUF_STATES) != 0 ? LMQ_RECURRENCE_STATE_SPACE
+                    : (forms & LMQ_GGUF_SELECTIVE) != 0
+                        ? LMQ_RECURRENCE_SELECTIVE
                         : LMQ_RECURRENCE_CONVOLUTION;
     h->n_kv_heads = h->hidden_dim = 0;
     for (uint32_t i = 0; i < h->n_layers; i++) {
@@ -200,7 +213,7 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
         h->n_delta_value_heads = 1;
         h->delta_value_dim = h->dim;
     }
-    return LMQ_OK;
+    return (forms & LMQ_GGUF_SELECTIVE) != 0 ? read_selective(r) : LMQ_OK;
 }
 
 void

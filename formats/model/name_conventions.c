@@ -218,6 +218,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"embedding_norm", LMQ_ROLE_OUTPUT_NORM, READ},
     /* ... as llama.cpp calls what is in them */
     {"blk.#.ssm_dt", LMQ_ROLE_DELTA_ALPHA, READ},
+    {"blk.#.ssm_x", LMQ_ROLE_DELTA_BA, READ},
     {"blk.#.ssm_a=", LMQ_ROLE_DELTA_DECAY, READ},
     {"blk.#.ssm_d=", LMQ_ROLE_STATE_SKIP, READ},
     {"blk.#.exp_probs_b!", LMQ_ROLE_ROUTER_CORRECTION, READ},

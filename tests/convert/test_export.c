@@ -549,6 +549,7 @@ START_TEST(what_llama_cpp_takes_for_granted_is_told)
          "does not load this 'deepseek2': it has queries"},
         {"gpt-oss", NULL, "rounds where the ramp of YaRN begins"},
         {"exaone4", NULL, "as wide as the model together, 60, not 84"},
+        {"falcon-mamba", NULL, NULL},
         {"qwen3", NULL, NULL},
         {"nemotron", NULL, NULL},
         {"llama2", LLAMA3, NULL},
@@ -605,6 +606,28 @@ START_TEST(hybrids_of_attention_alone_are_told)
 }
 END_TEST
 
+/* One of the second generation may have any width. */
+START_TEST(a_mamba_of_another_width_is_told)
+{
+    const struct lmq_export_options all = {.to = "gguf", .replaces = 1};
+    const char *folder = in_folder("source");
+    struct family family = *family_find("mamba");
+
+    family.shape.delta_values = 48;
+    struct family_model *model = family_make(&family, 1, 0, 1);
+    family_write(model, folder);
+    family_free(model);
+    edit_config(folder, "\"expand\": 2", "\"expand\": 1");
+    struct lmq_report *report = export_to(folder, in_folder("a.gguf"), &all);
+    const char *remark = find_remark(report);
+    ck_assert_msg(remark != NULL &&
+                      strstr(remark, "twice as wide as the model, 96, not 48")
+                          != NULL,
+                  "%s", remark == NULL ? "nothing" : remark);
+    lmq_report_free(report);
+}
+END_TEST
+
 /* It adds theirs in each layer that has experts. */
 START_TEST(experts_without_shared_ones_are_told)
 {
@@ -644,6 +667,7 @@ main(void)
         biases_of_a_gguf_are_float32,
         what_llama_cpp_takes_for_granted_is_told,
         hybrids_of_attention_alone_are_told,
+        a_mamba_of_another_width_is_told,
         experts_without_shared_ones_are_told,
     };
 

@@ -126,7 +126,7 @@ static const struct {
 static const char *const nameless[] = {
     "gptj", "codegen", "persimmon", "opt", "vaultgemma", "flex-olmo",
     "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "mimo2",
-    "mimo2-library", "mamba", "falcon-mamba", "phimoe", "lfm3",
+    "mimo2-library", "phimoe", "lfm3",
 };
 
 static const char *
@@ -141,16 +141,12 @@ reason_against(const struct family *family, const struct lmq_hparams *h)
     return strcmp(h->architecture, "variant") == 0 ? "no name" : NULL;
 }
 
-/* Gemma's scores are scaled as all of its real models have it, which is what
- * GGUF takes for granted. */
 static void
-write_family(const struct family_model *model, const char *folder)
+set_number(const char *folder, const char *key, double value)
 {
-    static const char key[] = "\"query_pre_attn_scalar\": ";
-    char path[4096], number[16];
-    size_t n, used;
+    char path[4096];
+    size_t n;
 
-    family_write(model, folder);
     snprintf(path, sizeof(path), "%s/config.json", folder);
     char *text = (char *)read_file(path, &n);
     text = realloc(text, n + 1);
@@ -159,15 +155,24 @@ write_family(const struct family_model *model, const char *folder)
     char *at = strstr(text, key);
     if (at != NULL) {
         at += strlen(key);
-        used = strspn(at, "0123456789.");
-        snprintf(number, sizeof(number), "%u",
-                 (unsigned)model->oracle.shape.head_dim);
         FILE *file = fopen(path, "wb");
         ck_assert_ptr_nonnull(file);
-        fprintf(file, "%.*s%s%s", (int)(at - text), text, number, at + used);
+        fprintf(file, "%.*s%g%s", (int)(at - text), text, value,
+                at + strspn(at, "0123456789.e-"));
         ck_assert_int_eq(fclose(file), 0);
     }
     free(text);
+}
+
+/* Gemma's scores are scaled as all of its real models have it, which is what
+ * GGUF takes for granted; and all norms have one epsilon. */
+static void
+write_family(const struct family_model *model, const char *folder)
+{
+    family_write(model, folder);
+    set_number(folder, "\"query_pre_attn_scalar\": ",
+               (double)model->oracle.shape.head_dim);
+    set_number(folder, "\"mixer_rms_eps\": ", 1e-5);
 }
 
 /* Exports it; false if that is refused, as it must be. */

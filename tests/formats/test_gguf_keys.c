@@ -36,16 +36,22 @@ put_count(const char *name, uint32_t value)
 static uint32_t feed_forward = 96; /* 0: it is not said */
 
 static void
-begin(const char *architecture)
+begin_layers(const char *architecture, uint32_t n)
 {
     prefix = architecture;
     builder = (struct lmq_gguf_builder){0};
     lmq_gguf_build_begin(&builder);
     lmq_gguf_put_text(&builder, "general.architecture", architecture,
                       strlen(architecture));
-    put_count("block_count", 9);
+    put_count("block_count", n);
     put_count("context_length", 4096);
     put_count("embedding_length", 64);
+}
+
+static void
+begin(const char *architecture)
+{
+    begin_layers(architecture, 9);
     if (feed_forward > 0)
         put_count("feed_forward_length", feed_forward);
     put_count("attention.head_count", 4);
@@ -352,14 +358,7 @@ static void
 begin_states_of(const char *architecture, const uint32_t *heads,
                 const uint32_t *kv, const uint32_t *feed)
 {
-    prefix = architecture;
-    builder = (struct lmq_gguf_builder){0};
-    lmq_gguf_build_begin(&builder);
-    lmq_gguf_put_text(&builder, "general.architecture", architecture,
-                      strlen(architecture));
-    put_count("block_count", 4);
-    put_count("context_length", 4096);
-    put_count("embedding_length", 64);
+    begin_layers(architecture, 4);
     if (heads != NULL)
         put_numbers("attention.head_count", heads, 4);
     else
@@ -468,6 +467,36 @@ START_TEST(layers_of_one_part_say_which)
         assert_marked(h, LMQ_LAYER_DELTA, "x...");
         assert_marked(h, LMQ_LAYER_BARE, "x.x.");
         assert_marked(h, LMQ_LAYER_FEED, ".x.x");
+    }
+}
+END_TEST
+
+/* As llama.cpp's converter says it, which counts no heads. */
+START_TEST(a_selective_state_space_has_a_head_for_each_channel)
+{
+    for (int has_norms = 0; has_norms < 2; has_norms++) {
+        static struct lmq_checkpoint checkpoint;
+        begin_layers("mamba", 9);
+        put_count("feed_forward_length", 0);
+        put_count("attention.head_count", 0);
+        put_epsilon("attention.layer_norm_rms_epsilon");
+        put_count("ssm.conv_kernel", 3);
+        put_count("ssm.inner_size", 128);
+        put_count("ssm.state_size", 16);
+        put_count("ssm.time_step_rank", 4);
+        lmq_gguf_put_bool(&builder, key("ssm.dt_b_c_rms"), has_norms == 1);
+        const struct lmq_hparams *h = read(&checkpoint);
+        ck_assert_int_eq(h->recurrence, LMQ_RECURRENCE_SELECTIVE);
+        assert_marked(h, LMQ_LAYER_DELTA, "xxxxxxxxx");
+        assert_marked(h, LMQ_LAYER_BARE, "xxxxxxxxx");
+        ck_assert_uint_eq(h->n_delta_value_heads, 128);
+        ck_assert_uint_eq(h->delta_value_dim, 1);
+        ck_assert_uint_eq(h->n_delta_key_heads, 1);
+        ck_assert_uint_eq(h->delta_key_dim, 16);
+        ck_assert_uint_eq(h->step_rank, 4);
+        ck_assert(h->has_bare_states);
+        ck_assert(h->has_step_norms == (has_norms == 1));
+        ck_assert(checkpoint.source.has_decay_itself);
     }
 }
 END_TEST
@@ -619,6 +648,7 @@ main(void)
         a_granite_with_experts_may_stand_still,
         layers_without_keys_are_recurrent,
         layers_of_one_part_say_which,
+        a_selective_state_space_has_a_head_for_each_channel,
         layers_that_contradict_themselves_are_refused,
         sparse_attention_ends_the_context,
         a_cap_that_is_not_said_is_the_usual_one,
