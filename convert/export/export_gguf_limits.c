@@ -117,7 +117,7 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "convolution in one layer at least",
                       name);
     if ((strcmp(name, "granite_swa") == 0 ||
-         strcmp(name, "cohere2moe") == 0) &&
+         strcmp(name, "cohere2moe") == 0 || strcmp(name, "mimo2") == 0) &&
         h->sliding_window == 0)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants windows",
@@ -234,5 +234,8 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
                       name, h->sliding_window);
     if (strcmp(name, "glm4moe") == 0 && h->n_experts > 0 && h->shared_dim == 0)
         note_other(plan, name, "computes shared experts where there are none");
+    if (strcmp(name, "mimo2") == 0 &&
+        (other_than(h->router_scale, 1) || !h->router_renormalises))
+        note_other(plan, name, "has weights of experts that sum to 1");
     note_rope(plan, name);
 }

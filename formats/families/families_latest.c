@@ -541,7 +541,8 @@ const struct lmq_family lmq_latest_families[] = {
             .windows = lmq_hf_windows_cohere2_experts,
             .finish = lmq_hf_finish_cohere2_experts, BIASES},
      .gguf = {.name = "cohere2moe", .has_full_first = true,
-              .keys = LMQ_GGUF_EITHER_EPS | LMQ_GGUF_ROPE | LMQ_GGUF_LOGIT |
+              .norm_by_eps = true,
+              .keys = LMQ_GGUF_TWO_EPS | LMQ_GGUF_ROPE | LMQ_GGUF_LOGIT |
                       LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS | LMQ_GGUF_EXPERTS |
                       LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER |
                       LMQ_GGUF_FURTHER | LMQ_GGUF_SHARED_DIM,
@@ -618,7 +619,13 @@ const struct lmq_family lmq_latest_families[] = {
             .only = mimo2_only, .begin = lmq_hf_begin_mimo2,
             .windows = lmq_hf_windows_mimo2,
             .finish = lmq_hf_finish_mimo2,
-            .biases = {.qkv = {"attention_bias", false}}}},
+            .biases = {.qkv = {"attention_bias", false}}},
+     .gguf = {.name = "mimo2",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS |
+                      LMQ_GGUF_LOCAL | LMQ_GGUF_FURTHER | LMQ_GGUF_KEY_KINDS,
+              .begin = lmq_gguf_begin_sigmoid_mixture,
+              .finish = lmq_gguf_finish_mimo2, .head = LMQ_GGUF_HEAD_MUST}},
     /* Phi 3.5 MoE. */
     {.name = "phimoe", .norm = LMQ_NORM_LAYER,
      .hf = {.classes = {{"PhimoeForCausalLM", "phimoe", NULL, false},

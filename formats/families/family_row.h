@@ -149,7 +149,8 @@ enum {
                                         only how many they are */
     LMQ_GGUF_INDEXER = 268435456, /* of sparse attention, which is left out */
     LMQ_GGUF_LISTS = 536870912, /* of each layer whether it has a window */
-    LMQ_GGUF_EITHER_EPS = 1073741824 /* whose name says the kind of norm */
+    LMQ_GGUF_KEY_KINDS = 1073741824 /* heads of keys alone by kinds of layers,
+                                       and a scale of what heads give */
 };
 
 /* Layers with states whose heads are counted; with states, whichever rule they
@@ -183,6 +184,7 @@ struct lmq_gguf_form {
     unsigned keys;
     bool has_rotary_pairs;  /* side by side; else in halves */
     bool says_residual;     /* whether both halves look at the same */
+    bool norm_by_eps;       /* the epsilon's name says the kind of norm */
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
     bool fuses_shared;      /* likewise ffn_up_shexp */

@@ -56,6 +56,7 @@ static const struct key {
      LMQ_GGUF_TWO_EPS, 0},
     {"attention.sliding_window", LMQ_FIELD(sliding_window),
      LMQ_GGUF_WINDOW, 0},
+    {"attention.value_scale", LMQ_FIELD(value_scale), LMQ_GGUF_KEY_KINDS, 0},
     {"attention.clamp_kqv", LMQ_FIELD(qkv_clip), LMQ_GGUF_CLIP, 0},
     {"attention.scale", LMQ_FIELD(attn_scale), LMQ_GGUF_SCALES, 0},
     {"embedding_scale", LMQ_FIELD(embedding_scale), LMQ_GGUF_SCALES, 0},
@@ -120,8 +121,6 @@ static const struct {
     {"attention.causal", 0},
     {"rope.scaling.finetuned", 0},
     {"use_parallel_residual", LMQ_GGUF_LAYER},
-    {"attention.layer_norm_epsilon", LMQ_GGUF_EITHER_EPS},
-    {"attention.layer_norm_rms_epsilon", LMQ_GGUF_EITHER_EPS},
     {"attention.sliding_window_pattern", LMQ_GGUF_WINDOW},
     {"attention.rope_pattern", LMQ_GGUF_LISTS},
     {"attention.max_alibi_bias", LMQ_GGUF_ALIBI},
@@ -157,13 +156,16 @@ static const struct {
 };
 
 /* Of layers of two kinds gguf_kinds.c writes these, of recurrent ones
- * gguf_recurrent.c. */
+ * gguf_recurrent.c; and one epsilon of two is written by what it says. */
 static bool
 is_written_apart(const struct lmq_family *family, size_t field)
 {
     unsigned forms = family->gguf.keys;
 
-    if ((forms & LMQ_GGUF_BY_LAYER) != 0 && field == LMQ_FIELD(n_kv_heads))
+    if ((forms & (LMQ_GGUF_BY_LAYER | LMQ_GGUF_KEY_KINDS)) != 0 &&
+        field == LMQ_FIELD(n_kv_heads))
+        return true;
+    if (family->gguf.norm_by_eps && field == LMQ_FIELD(norm_eps))
         return true;
     if ((forms & LMQ_GGUF_HALVES) != 0 && field == LMQ_FIELD(hidden_dim))
         return true;
@@ -344,14 +346,14 @@ read_norm(struct lmq_gguf_reader *r)
     static const char layer[] = "attention.layer_norm_epsilon";
     bool is_rms = lmq_gguf_has_key(r, rms);
 
-    if ((r->family->gguf.keys & LMQ_GGUF_EITHER_EPS) == 0)
+    if (!r->family->gguf.norm_by_eps)
         return LMQ_OK;
     if (!is_rms && !lmq_gguf_has_key(r, layer))
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: there is no '%s.%s' and no '%s'",
                         r->family->gguf.name, layer, rms);
     r->h->norm = is_rms ? LMQ_NORM_RMS : LMQ_NORM_LAYER;
-    return lmq_gguf_read_number(r, is_rms ? rms : layer, &r->h->norm_eps);
+    return LMQ_OK;
 }
 
 /* Encoders come as GGUF too. */
@@ -577,12 +579,14 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     }
     if (family->gguf.keys & LMQ_GGUF_LATENT)
         lmq_gguf_write_heads(builder, hparams);
+    if (family->gguf.keys & LMQ_GGUF_KEY_KINDS)
+        lmq_gguf_write_kv_heads(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_KINDS)
         lmq_gguf_write_kinds(builder, hparams);
     else if (family->gguf.keys &
              (LMQ_GGUF_LOCAL | LMQ_GGUF_CHUNK | LMQ_GGUF_LISTS))
         lmq_gguf_write_window(builder, family, hparams);
-    if (family->gguf.keys & LMQ_GGUF_EITHER_EPS)
+    if (family->gguf.norm_by_eps)
         lmq_gguf_put_f32(builder,
                          hparams->norm == LMQ_NORM_RMS
                              ? ".attention.layer_norm_rms_epsilon"

@@ -1,7 +1,7 @@
 /*
  * gguf_kinds.c - layers of two kinds in GGUF: those that see everything and
  * those with a window have heads of their own, and the last ones may have no
- * keys and values. Gemma 4.
+ * keys and values. Gemma 4; of MiMo V2 only the number of heads differs.
  */
 #include "config.h"
 
@@ -79,6 +79,13 @@ check_sources(struct lmq_hparams *h)
     }
 }
 
+static enum lmq_status
+read_kv_heads(struct lmq_gguf_reader *r)
+{
+    return read_by_kind(r, "attention.head_count_kv", has_window,
+                        &r->h->n_kv_heads, &r->h->full_kv_heads);
+}
+
 enum lmq_status
 lmq_gguf_read_kinds(struct lmq_gguf_reader *r)
 {
@@ -86,6 +93,8 @@ lmq_gguf_read_kinds(struct lmq_gguf_reader *r)
     uint32_t full = h->head_dim, n_rotary = full, n_local, value;
     enum lmq_status status = LMQ_OK;
 
+    if (r->family->gguf.keys & LMQ_GGUF_KEY_KINDS)
+        return read_kv_heads(r);
     if ((r->family->gguf.keys & LMQ_GGUF_KINDS) == 0)
         return LMQ_OK;
     if (h->n_borrowing >= h->n_layers)
@@ -109,8 +118,7 @@ lmq_gguf_read_kinds(struct lmq_gguf_reader *r)
     if (n_rotary != full || n_local != h->head_dim)
         lmq_hparams_refuse(h, "heads of which only a part turns");
     h->value_dim = h->rotary_dim = 0;
-    status = read_by_kind(r, "attention.head_count_kv", has_window,
-                          &h->n_kv_heads, &h->full_kv_heads);
+    status = read_kv_heads(r);
     if (status == LMQ_OK)
         status = read_by_kind(r, "feed_forward_length", has_own_keys,
                               &h->hidden_dim, &h->borrowing_hidden_dim);
@@ -143,12 +151,19 @@ hidden_of(const struct lmq_hparams *h, size_t layer)
 }
 
 void
+lmq_gguf_write_kv_heads(struct lmq_gguf_builder *builder,
+                        const struct lmq_hparams *h)
+{
+    put_by_layer(builder, ".attention.head_count_kv", h, kv_heads_of);
+}
+
+void
 lmq_gguf_write_kinds(struct lmq_gguf_builder *builder,
                      const struct lmq_hparams *h)
 {
     uint32_t full = h->full_head_dim > 0 ? h->full_head_dim : h->head_dim;
 
-    put_by_layer(builder, ".attention.head_count_kv", h, kv_heads_of);
+    lmq_gguf_write_kv_heads(builder, h);
     put_by_layer(builder, ".feed_forward_length", h, hidden_of);
     lmq_gguf_put_u32(builder, ".attention.key_length", full);
     lmq_gguf_put_u32(builder, ".attention.value_length", full);
@@ -179,4 +194,18 @@ lmq_gguf_finish_gemma4(struct lmq_hparams *h,
     }
     if (h->sliding_window == 0)
         lmq_hparams_refuse(h, "a model of this kind without windows");
+}
+
+/* ---- MiMo V2 ---- */
+
+/* What has a window has sinks. */
+void
+lmq_gguf_finish_mimo2(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->has_sinks = h->sliding_window > 0;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_FULL))
+            h->layers[i] |= LMQ_LAYER_SINKLESS;
 }

@@ -115,6 +115,7 @@ read_chunk(struct lmq_gguf_reader *r)
     return status;
 }
 
+/* Booleans, which llama.cpp's converter writes as integers now and then. */
 enum lmq_status
 lmq_gguf_read_marks(struct lmq_gguf_reader *r, const char *name,
                     enum lmq_layer_kind kind, bool marked_by)
@@ -124,7 +125,8 @@ lmq_gguf_read_marks(struct lmq_gguf_reader *r, const char *name,
 
     if (list == NULL)
         return LMQ_OK;
-    if (list->type != LMQ_GGUF_ARRAY || list->item_type != LMQ_GGUF_BOOL ||
+    if (list->type != LMQ_GGUF_ARRAY ||
+        (list->item_type != LMQ_GGUF_BOOL && list->item_type != LMQ_GGUF_I32) ||
         list->count < r->h->n_layers)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: '%s' is no boolean for each of %u layers",

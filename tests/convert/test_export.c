@@ -628,6 +628,26 @@ START_TEST(a_mamba_of_another_width_is_told)
 }
 END_TEST
 
+START_TEST(a_mimo_with_other_weights_of_experts_is_told)
+{
+    const struct lmq_export_options all = {.to = "gguf", .replaces = 1};
+    const char *folder = in_folder("source");
+
+    for (int is_scaled = 0; is_scaled < 2; is_scaled++) {
+        write_scaled("mimo2", NULL, folder);
+        if (is_scaled)
+            edit_config(folder, "\"routed_scaling_factor\": null",
+                        "\"routed_scaling_factor\": 2.5");
+        struct lmq_report *report =
+            export_to(folder, in_folder("a.gguf"), &all);
+        const char *remark = find_remark(report);
+        ck_assert((remark != NULL) == (is_scaled == 1));
+        ck_assert(remark == NULL || strstr(remark, "sum to 1") != NULL);
+        lmq_report_free(report);
+    }
+}
+END_TEST
+
 /* It adds theirs in each layer that has experts. */
 START_TEST(experts_without_shared_ones_are_told)
 {
@@ -668,6 +688,7 @@ main(void)
         what_llama_cpp_takes_for_granted_is_told,
         hybrids_of_attention_alone_are_told,
         a_mamba_of_another_width_is_told,
+        a_mimo_with_other_weights_of_experts_is_told,
         experts_without_shared_ones_are_told,
     };
 

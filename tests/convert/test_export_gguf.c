@@ -120,13 +120,14 @@ static const struct {
     {"qwen3next", "a delta rule of"},
     {"qwen35", "a delta rule of"},
     {"llama4", "attention_chunk"},
+    {"mimo2-library", "has no experts, it would be taken for one with"},
     {"granite-swa", "rope_local_theta"},
 };
 
 static const char *const nameless[] = {
     "gptj", "codegen", "persimmon", "opt", "vaultgemma", "flex-olmo",
-    "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "mimo2",
-    "mimo2-library", "phimoe", "lfm3",
+    "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "phimoe",
+    "lfm3",
 };
 
 static const char *

@@ -501,6 +501,37 @@ START_TEST(a_selective_state_space_has_a_head_for_each_channel)
 }
 END_TEST
 
+/* As llama.cpp's converter says it, with a layer for more tokens. */
+START_TEST(layers_with_a_window_have_sinks_and_other_heads)
+{
+    static const uint32_t heads[] = {1, 2, 2, 1, 2};
+    static const uint32_t near[] = {0, 1, 1, 0, 1};
+    static struct lmq_checkpoint checkpoint;
+
+    begin_layers("mimo2", 5);
+    put_count("nextn_predict_layers", 1);
+    put_count("feed_forward_length", 96);
+    put_count("attention.head_count", 4);
+    put_numbers("attention.head_count_kv", heads, 5);
+    put_count("attention.key_length", 24);
+    put_count("attention.value_length", 16);
+    lmq_gguf_put_f32(&builder, key("attention.value_scale"), 0.5);
+    put_count("attention.sliding_window", 8);
+    lmq_gguf_put_array(&builder, key("attention.sliding_window_pattern"),
+                       LMQ_GGUF_I32, 5);
+    for (size_t i = 0; i < 5; i++)
+        lmq_gguf_add_u32(&builder, near[i]);
+    put_epsilon("attention.layer_norm_rms_epsilon");
+    const struct lmq_hparams *h = read(&checkpoint);
+    assert_marked(h, LMQ_LAYER_FULL, "x..x");
+    assert_marked(h, LMQ_LAYER_SINKLESS, "x..x");
+    ck_assert(h->has_sinks);
+    ck_assert_uint_eq(h->n_kv_heads, 2);
+    ck_assert_uint_eq(h->full_kv_heads, 1);
+    ck_assert_double_eq_tol(h->value_scale, 0.5, 1e-9);
+}
+END_TEST
+
 START_TEST(layers_that_contradict_themselves_are_refused)
 {
     static const uint32_t kv[] = {0, 0, 2, 0}, other[] = {3, 0, 2, 0};
@@ -649,6 +680,7 @@ main(void)
         layers_without_keys_are_recurrent,
         layers_of_one_part_say_which,
         a_selective_state_space_has_a_head_for_each_channel,
+        layers_with_a_window_have_sinks_and_other_heads,
         layers_that_contradict_themselves_are_refused,
         sparse_attention_ends_the_context,
         a_cap_that_is_not_said_is_the_usual_one,
