@@ -527,10 +527,14 @@ arrange_delta(const struct lmq_checkpoint *checkpoint,
 }
 
 /* What llama.cpp keeps in rows: a number for each head, or a norm for each
- * group of them. */
+ * group of them. And decays of keys, a row for each head. */
 static bool
-is_flat(enum lmq_role role)
+is_flat(const struct lmq_hparams *h, const struct lmq_tensor *tensor)
 {
+    enum lmq_role role = tensor->place.role;
+
+    if (role == LMQ_ROLE_DELTA_DECAY && lmq_is_selective(h))
+        return tensor->dims[1] == h->delta_key_dim;
     return role == LMQ_ROLE_DELTA_DECAY || role == LMQ_ROLE_STATE_SKIP ||
            role == LMQ_ROLE_DELTA_NORM;
 }
@@ -549,7 +553,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
          tensor->place.role == LMQ_ROLE_ROUTER_CORRECTION) &&
         tensor->n_dims == 2 && tensor->dims[0] == 1)
         lmq_tensor_set_dims(tensor, tensor->dims + 1, 1);
-    if (is_flat(tensor->place.role) && tensor->n_dims == 2)
+    if (tensor->n_dims == 2 && is_flat(&checkpoint->hparams, tensor))
         lmq_tensor_set_dims(tensor, &tensor->n_elements, 1);
     if (tensor->place.role == LMQ_ROLE_DELTA_CONV && tensor->n_dims == 3 &&
         (tensor->dims[1] == 1 || tensor->dims[2] == 1)) {

@@ -478,6 +478,23 @@ START_TEST(the_configuration_and_the_tensors_must_agree)
 }
 END_TEST
 
+/* Of Mamba 1: channels by keys. In another order they are other numbers. */
+START_TEST(decays_of_keys_have_a_row_for_each_channel)
+{
+    static const char config[] =
+        "{\"architectures\": [\"MambaForCausalLM\"], \"hidden_size\": 2, "
+        "\"num_hidden_layers\": 1, \"state_size\": 2, \"vocab_size\": 3}";
+
+    mkdir(in_folder("mamba"), 0777);
+    write_file(in_folder("mamba/config.json"), config, sizeof(config) - 1);
+    rename(raw("{\"backbone.layers.0.mixer.A_log\": {\"dtype\": \"F32\", "
+               "\"shape\": [2, 4], \"data_offsets\": [0, 32]}}", 32),
+           in_folder("mamba/model.safetensors"));
+    assert_refused(in_folder("mamba"), LMQ_ERR_FORMAT,
+                   "A_log' is 2 x 4, but the configuration says 8");
+}
+END_TEST
+
 START_TEST(a_stray_tensor_stops_running_and_nothing_else)
 {
     struct build_model *model = build_model(&build_small, 6);
@@ -617,6 +634,7 @@ main(void)
         empty_tensors_are_left_out_with_a_note,
         names_of_tensors_have_a_limit,
         the_configuration_and_the_tensors_must_agree,
+        decays_of_keys_have_a_row_for_each_channel,
         a_stray_tensor_stops_running_and_nothing_else,
         the_tokenizer_comes_along,
         what_is_often_given_by_mistake_is_recognised,
