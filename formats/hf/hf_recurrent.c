@@ -488,10 +488,14 @@ lmq_hf_begin_mamba(struct lmq_hf_config *config)
 void
 lmq_hf_begin_falcon_mamba(struct lmq_hf_config *config)
 {
+    static const char key[] = "mixer_rms_eps";
+    struct lmq_hparams *h = config->hparams;
+
     lmq_hf_begin_mamba(config);
-    config->hparams->has_step_norms = true;
-    config->hparams->latent_eps =
-        lmq_hf_real(config, config->json, "mixer_rms_eps", 1e-6);
+    h->has_step_norms = true;
+    h->latent_eps = lmq_hf_real(config, config->json, key, 1e-6);
+    if (!(h->latent_eps > 0)) /* which stands for norm_eps */
+        lmq_hparams_refuse(h, "a '%s' of %g", key, h->latent_eps);
 }
 
 /* ---- LFM 2 ---- */

@@ -161,6 +161,8 @@ START_TEST(a_mamba_is_as_wide_as_it_says_or_expands)
                  "'time_step_rank' in the configuration is no whole number");
     assert_unsupported("FalconMambaForCausalLM", "'hidden_act':'gelu'",
                        "a convolution with another activation than SiLU");
+    assert_unsupported("FalconMambaForCausalLM", "'mixer_rms_eps':0",
+                       "a 'mixer_rms_eps' of 0");
 }
 END_TEST
 
