@@ -624,7 +624,7 @@ const struct lmq_family lmq_latest_families[] = {
               .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
                       LMQ_GGUF_ROUTER | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS |
                       LMQ_GGUF_LOCAL | LMQ_GGUF_FURTHER | LMQ_GGUF_KEY_KINDS,
-              .begin = lmq_gguf_begin_sigmoid_mixture,
+              .begin = lmq_gguf_begin_mimo2,
               .finish = lmq_gguf_finish_mimo2, .head = LMQ_GGUF_HEAD_MUST}},
     /* Phi 3.5 MoE. */
     {.name = "phimoe", .norm = LMQ_NORM_LAYER,

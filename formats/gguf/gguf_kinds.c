@@ -198,12 +198,22 @@ lmq_gguf_finish_gemma4(struct lmq_hparams *h,
 
 /* ---- MiMo V2 ---- */
 
-/* What has a window has sinks. */
+/* Its own default of a base that need not be said. */
+void
+lmq_gguf_begin_mimo2(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_sigmoid_mixture(h);
+    h->rope_local_theta = 10000;
+}
+
+/* What has a window has sinks; and a scale of 0 is none. */
 void
 lmq_gguf_finish_mimo2(struct lmq_hparams *h,
                       const struct lmq_gguf_evidence *evidence)
 {
     (void)evidence;
+    if (!(h->value_scale > 0))
+        h->value_scale = 1;
     h->has_sinks = h->sliding_window > 0;
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_is(h, i, LMQ_LAYER_FULL))

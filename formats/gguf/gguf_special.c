@@ -126,7 +126,8 @@ lmq_gguf_read_marks(struct lmq_gguf_reader *r, const char *name,
     if (list == NULL)
         return LMQ_OK;
     if (list->type != LMQ_GGUF_ARRAY ||
-        (list->item_type != LMQ_GGUF_BOOL && list->item_type != LMQ_GGUF_I32) ||
+        (list->item_type != LMQ_GGUF_BOOL &&
+         list->item_type != LMQ_GGUF_I32 && list->item_type != LMQ_GGUF_U32) ||
         list->count < r->h->n_layers)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: '%s' is no boolean for each of %u layers",

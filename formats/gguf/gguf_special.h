@@ -51,6 +51,7 @@ void lmq_gguf_finish_gemma3(struct lmq_hparams *hparams,
 /* (gguf_kinds.c) */
 void lmq_gguf_finish_gemma4(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_begin_mimo2(struct lmq_hparams *hparams);
 void lmq_gguf_finish_mimo2(struct lmq_hparams *hparams,
                            const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_phi3(struct lmq_hparams *hparams,

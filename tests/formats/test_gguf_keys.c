@@ -502,10 +502,10 @@ START_TEST(a_selective_state_space_has_a_head_for_each_channel)
 END_TEST
 
 /* As llama.cpp's converter says it, with a layer for more tokens. */
-START_TEST(layers_with_a_window_have_sinks_and_other_heads)
+static const struct lmq_hparams *
+read_mimo2(float scale, uint32_t item_type)
 {
-    static const uint32_t heads[] = {1, 2, 2, 1, 2};
-    static const uint32_t near[] = {0, 1, 1, 0, 1};
+    static const uint32_t heads[] = {1, 2, 2, 1, 2}, near[] = {0, 1, 1, 0, 1};
     static struct lmq_checkpoint checkpoint;
 
     begin_layers("mimo2", 5);
@@ -515,20 +515,27 @@ START_TEST(layers_with_a_window_have_sinks_and_other_heads)
     put_numbers("attention.head_count_kv", heads, 5);
     put_count("attention.key_length", 24);
     put_count("attention.value_length", 16);
-    lmq_gguf_put_f32(&builder, key("attention.value_scale"), 0.5);
+    lmq_gguf_put_f32(&builder, key("attention.value_scale"), scale);
     put_count("attention.sliding_window", 8);
     lmq_gguf_put_array(&builder, key("attention.sliding_window_pattern"),
-                       LMQ_GGUF_I32, 5);
+                       item_type, 5);
     for (size_t i = 0; i < 5; i++)
         lmq_gguf_add_u32(&builder, near[i]);
     put_epsilon("attention.layer_norm_rms_epsilon");
-    const struct lmq_hparams *h = read(&checkpoint);
+    return read(&checkpoint);
+}
+
+START_TEST(layers_with_a_window_have_sinks_and_other_heads)
+{
+    const struct lmq_hparams *h = read_mimo2(0.5f, LMQ_GGUF_I32);
+
     assert_marked(h, LMQ_LAYER_FULL, "x..x");
     assert_marked(h, LMQ_LAYER_SINKLESS, "x..x");
-    ck_assert(h->has_sinks);
-    ck_assert_uint_eq(h->n_kv_heads, 2);
-    ck_assert_uint_eq(h->full_kv_heads, 1);
-    ck_assert_double_eq_tol(h->value_scale, 0.5, 1e-9);
+    ck_assert(h->has_sinks && h->n_kv_heads == 2 && h->full_kv_heads == 1);
+    ck_assert_double_eq(h->value_scale / h->rope_local_theta, 0.5 / 10000);
+    h = read_mimo2(0, LMQ_GGUF_U32);
+    assert_marked(h, LMQ_LAYER_FULL, "x..x");
+    ck_assert_double_eq(h->value_scale, 1);
 }
 END_TEST
 
