@@ -82,7 +82,8 @@ decay_of(float decay, float step)
 {
     if (!isfinite(step) || !isfinite(decay))
         return NAN; /* which is noticed */
-    double left = lmq_exp(-lmq_exp((double)decay) * (double)step);
+    double rate = lmq_exp((double)decay);
+    double left = step > 0 ? lmq_exp(-rate * (double)step) : 1;
 
     return left < 0x1p-64 ? 0 : (float)left;
 }
