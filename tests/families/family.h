@@ -76,6 +76,10 @@ struct stored {
     size_t at;
 };
 
+#define LAYER(part) offsetof(struct oracle_layer, part)
+#define MODEL(part) offsetof(struct oracle_model, part)
+#define MLP(part) offsetof(struct oracle_mlp, part)
+
 /* ---- Families ---- */
 
 /* What weights a family has besides those of every model. */

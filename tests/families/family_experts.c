@@ -91,10 +91,6 @@ static const struct stored flint_sinks[] = {
               .renormalises = true, .router_scale = 2.5, .n_groups = 4,       \
               .n_groups_used = 2, .group_best = 2}
 
-#define LAYER(part) offsetof(struct oracle_layer, part)
-#define MODEL(part) offsetof(struct oracle_model, part)
-#define MLP(part) offsetof(struct oracle_mlp, part)
-
 /* ---- DeepSeek 3 as mlx-lm writes it ---- */
 
 static const struct stored mlx_latent_layer[] = {

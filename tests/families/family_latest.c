@@ -61,10 +61,6 @@
 
 /* ---- Names that only these have ---- */
 
-#define LAYER(part) offsetof(struct oracle_layer, part)
-#define MODEL(part) offsetof(struct oracle_model, part)
-#define MLP(part) offsetof(struct oracle_mlp, part)
-
 static const struct stored trinity_layer[] = {
     {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
     {AS_NORM, "model.layers.#.post_attention_layernorm",

@@ -7,10 +7,6 @@
 
 #include "tests/families/family.h"
 
-#define LAYER(part) offsetof(struct oracle_layer, part)
-#define MODEL(part) offsetof(struct oracle_model, part)
-#define MLP(part) offsetof(struct oracle_mlp, part)
-
 /* ---- Outside of the layers ---- */
 
 const struct stored hf_frame[] = {

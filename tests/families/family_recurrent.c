@@ -90,8 +90,6 @@
     .theta = 1e6, .dim = 56, .head_dim = 14, .delta_values = 1,               \
     .delta_value_dim = 56
 
-#define LAYER(part) offsetof(struct oracle_layer, part)
-
 static const struct stored lfm3_layer[] = {
     {AS_NORM, "model.layers.#.operator_norm", LAYER(attn_norm)},
     {AS_NORM, "model.layers.#.post_operator_norm", LAYER(attn_post_norm)},
@@ -118,8 +116,6 @@ static const struct stored mamba1_layer[] = {
     {AS_LINEAR, "backbone.layers.#.mixer.out_proj", LAYER(delta.out)},
     {AS_END, NULL, 0},
 };
-
-#define MLP(part) offsetof(struct oracle_mlp, part)
 
 /* As mlx-lm writes Qwen 3.5 */
 static const struct stored mlx_delta_layer[] = {
