@@ -241,6 +241,7 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         [LMQ_ROUTER_SOFTMAX_CHOSEN] = "router: softmax over the chosen",
         [LMQ_ROUTER_SIGMOID] = "router: sigmoid",
         [LMQ_ROUTER_NEAR] = "router: softmax over those near each chosen",
+        [LMQ_ROUTER_SIGMOID_CHOSEN] = "router: sigmoid of the chosen",
     };
     uint32_t n_dense = count_layers(h, LMQ_LAYER_DENSE);
     uint32_t n_bare = count_layers(h, LMQ_LAYER_BARE);

@@ -65,6 +65,17 @@ static const struct lmq_hf_key llama4_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key kolibri_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 513),
+    KEY("num_experts", n_experts, 384),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 6),
+    KEY("moe_intermediate_size", expert_dim, 512),
+    KEY("shared_expert_intermediate_size", shared_dim, 512),
+    KEY("norm_topk_prob", router_renormalises, 0),
+    END,
+};
+
 static const struct lmq_hf_key glm4moe_keys[] = {
     KEY("n_routed_experts", n_experts, 128),
     KEY("num_local_experts", n_experts, ALIAS),
@@ -249,6 +260,16 @@ const struct lmq_family lmq_later_families[] = {
             .biases = {.qkv = {"attention_bias", true}}},
      .gguf = {.name = "glm4", .keys = LLAMA_KEYS, .has_rotary_pairs = true,
               .fuses_gate_up = true, .may_biases = LMQ_GGUF_BIAS_QKV}},
+    {.name = "kolibri1", .norm_place = LMQ_NORMS_AROUND,
+     .qk_norm = LMQ_QK_NORM_HEAD, .window_period = 5,
+     .hf = {.classes = {{"Kolibri1ForCausalLM", "kolibri1", NULL, false}},
+            .source = {.has_apart_norms = true},
+            RMS_EPS(1e-6), .context = 262144, .n_kv_heads = 4,
+            .head_dim = 128, .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim, kolibri_keys},
+            .begin = lmq_hf_begin_all_experts,
+            .windows = lmq_hf_windows_by_period,
+            .finish = lmq_hf_finish_kolibri}},
     {.name = "glm4moe", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Glm4MoeForCausalLM", "glm4_moe", NULL, false}},
             RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,

@@ -401,7 +401,7 @@ const struct lmq_family lmq_latest_families[] = {
             RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
             .head_dim = 128, .theta = 1e6, .partial = 1,
             .keys = {sizes, head_dim, solar_keys},
-            .begin = lmq_hf_begin_solar,
+            .begin = lmq_hf_begin_all_experts,
             .finish = lmq_hf_finish_solar,
             .biases = {.qkv = {"attention_bias", false}}},
      .gguf = {.name = "glm4moe"}},

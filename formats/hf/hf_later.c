@@ -339,6 +339,18 @@ lmq_hf_finish_exaone_experts(struct lmq_hf_config *config)
     lmq_hf_route_by_sigmoid(config->hparams);
 }
 
+/* ---- Kolibri ---- */
+
+void
+lmq_hf_finish_kolibri(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    lmq_hf_finish_still_full(config);
+    h->router = LMQ_ROUTER_SIGMOID_CHOSEN;
+    h->router_corrects = true;
+}
+
 /* ---- CWM, Granite with windows ---- */
 
 /* The first of each four layers sees everything, if "layer_types" says nothing
@@ -350,10 +362,11 @@ lmq_hf_windows_first_of_four(struct lmq_hf_config *config)
         lmq_hf_mark(config, i, LMQ_LAYER_FULL);
 }
 
-/* ---- Solar Open: all layers are experts ---- */
+/* ---- Solar Open ---- */
 
+/* All layers have experts, and nothing else has a width. */
 void
-lmq_hf_begin_solar(struct lmq_hf_config *config)
+lmq_hf_begin_all_experts(struct lmq_hf_config *config)
 {
     struct lmq_hparams *h = config->hparams;
 

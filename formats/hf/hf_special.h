@@ -103,9 +103,10 @@ void lmq_hf_windows_exaone4(struct lmq_hf_config *config);
 void lmq_hf_finish_still_full(struct lmq_hf_config *config);
 void lmq_hf_finish_granite_experts(struct lmq_hf_config *config);
 void lmq_hf_windows_first_of_four(struct lmq_hf_config *config);
-void lmq_hf_begin_solar(struct lmq_hf_config *config);
+void lmq_hf_begin_all_experts(struct lmq_hf_config *config);
 void lmq_hf_finish_solar(struct lmq_hf_config *config);
 void lmq_hf_finish_exaone_experts(struct lmq_hf_config *config);
+void lmq_hf_finish_kolibri(struct lmq_hf_config *config);
 
 /* (hf_latest.c) */
 void lmq_hf_windows_afmoe(struct lmq_hf_config *config);

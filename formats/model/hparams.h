@@ -104,6 +104,7 @@ enum lmq_router {
     LMQ_ROUTER_SOFTMAX_CHOSEN, /* choose, then over the chosen */
     LMQ_ROUTER_SIGMOID,
     LMQ_ROUTER_NEAR, /* one after another, by softmax over those near each */
+    LMQ_ROUTER_SIGMOID_CHOSEN, /* choose, then of each chosen */
     LMQ_ROUTER_COUNT
 };
 

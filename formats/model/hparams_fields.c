@@ -124,7 +124,7 @@ const struct lmq_field lmq_fields[] = {
     KIND(activation, LMQ_SELDOM, "activation", "silu", "gelu", "gelu_tanh",
          "relu", "sigmoid", "relu2", "xielu"),
     KIND(router, LMQ_SELDOM, "router", "softmax", "softmax_chosen",
-         "sigmoid", "near"),
+         "sigmoid", "near", "sigmoid_chosen"),
     KIND_AS("expert_group_worth", expert_group_score, LMQ_SELDOM,
             "worth of expert groups", "best", "best_two"),
     KIND(recurrence, LMQ_SELDOM, "recurrence", "delta", "state_space",

@@ -59,6 +59,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mlp.gate.gate_proj", LMQ_ROLE_ROUTER, READ}, /* mlx-lm */
     {"layers.#.mlp.expert_bias!", LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.mlp.gate.expert_bias!", LMQ_ROLE_ROUTER_CORRECTION, READ},
+    {"layers.#.moe.router.expert_bias!", LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.mlp.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
      READ},
     {"layers.#.mlp.moe_statics.e_score_correction_bias!",
@@ -202,6 +203,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.operator_norm", LMQ_ROLE_ATTN_NORM, READ},
     {"layers.#.post_operator_norm", LMQ_ROLE_ATTN_POST_NORM, READ},
     {"layers.#.post_ffn_norm", LMQ_ROLE_FFN_POST_NORM, READ},
+    {"layers.#.post_attn_norm", LMQ_ROLE_ATTN_POST_NORM, READ}, /* Kolibri */
     {"layers.#.conv.in_proj", LMQ_ROLE_DELTA_QKVZ, READ},
     {"layers.#.conv.conv", LMQ_ROLE_DELTA_CONV, READ},
     {"layers.#.conv.out_proj", LMQ_ROLE_ATTN_OUT, READ},

@@ -5,8 +5,8 @@
  *   selection = scores + correction                         (n_experts)
  *   selection is limited to the experts of the best groups
  *   experts = the n_experts_used best of selection, ascending
- *   weights = scores of these, perhaps through softmax      (n_experts_used)
- *             over them or over what is near each
+ *   weights = scores of these, perhaps through sigmoid, or  (n_experts_used)
+ *             softmax over them or over what is near each
  *   weights = scale * weights, or scale * weights / sum of weights
  *
  * The correction evens out the load and only selects: weights are without it
@@ -127,6 +127,8 @@ finish_weights(const struct lmq_hparams *h, float *weights, size_t n)
 
     if (h->router == LMQ_ROUTER_SOFTMAX_CHOSEN)
         lmq_kernels()->softmax(weights, n);
+    if (h->router == LMQ_ROUTER_SIGMOID_CHOSEN)
+        lmq_kernels()->sigmoid(weights, n);
     for (size_t i = 0; i < n; i++)
         sum += weights[i];
     for (size_t i = 0; i < n; i++) {

@@ -443,6 +443,16 @@ TABLE = [
         mlp_layer_types=["dense", "sparse", "sparse", "dense"])),
     ("Mellum 2 (no window)", "mellum", dict(SIZES, **EXPERTS, head_dim=16,
         norm_topk_prob=False)),
+    ("Kolibri 1", "kolibri1", dict({k: v for k, v in SIZES.items()
+        if k != "intermediate_size"}, head_dim=24, num_local_experts=6,
+        num_experts_per_tok=2, moe_intermediate_size=48,
+        shared_expert_intermediate_size=40, sliding_window=WINDOW)),
+    ("Kolibri 1 (shares)", "kolibri1", dict({k: v for k, v in SIZES.items()
+        if k != "intermediate_size"}, head_dim=16, num_local_experts=6,
+        num_experts_per_tok=3, moe_intermediate_size=48,
+        shared_expert_intermediate_size=24, norm_topk_prob=True,
+        sliding_window=WINDOW, layer_types=["full_attention",
+        "sliding_attention", "sliding_attention", "full_attention"])),
     ("Flint", "flint", dict(SIZES, **EXPERTS, head_dim=24,
         shared_expert_intermediate_size=40, sliding_window=WINDOW)),
     ("Flint (other layers)", "flint", dict(SIZES, **EXPERTS, head_dim=16,

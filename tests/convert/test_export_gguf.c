@@ -126,8 +126,8 @@ static const struct {
 
 static const char *const nameless[] = {
     "gptj", "codegen", "persimmon", "opt", "vaultgemma", "flex-olmo",
-    "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "phimoe",
-    "lfm3",
+    "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "kolibri1",
+    "phimoe", "lfm3",
 };
 
 static const char *

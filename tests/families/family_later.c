@@ -48,6 +48,26 @@ static const struct stored hf_sinks[] = {
     {AS_END, NULL, 0},
 };
 
+/* As its makers call them. */
+static const struct stored kolibri_layer[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_attn_norm", LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_ffn_norm", LAYER(ffn_post_norm)},
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.moe.router.expert_bias", 0},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.gate_proj", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.up_proj", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.mlp.experts.@.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
 const struct family later_families[] = {
     {
         .name = "gpt-oss",
@@ -542,6 +562,36 @@ const struct family later_families[] = {
         .bits = LLAMA_BITS | HAS_HEAD | HAS_QKV_BIAS | HAS_ATTN_POST_NORM |
                 HAS_FFN_POST_NORM,
         .shape = {GLM_SIZES, .theta = 10000},
+    },
+    {
+        .name = "kolibri1",
+        .config =
+            "{'architectures': ['Kolibri1ForCausalLM'], "
+            "'model_type': 'kolibri1', 'head_dim': $head_dim, "
+            "'hidden_act': 'silu', 'hidden_size': $dim, "
+            "'initializer_range': 0.02, 'layer_types': ["
+            "'sliding_attention', 'sliding_attention', 'full_attention'], "
+            "'max_position_embeddings': $positions, "
+            "'moe_intermediate_size': $expert_dim, 'norm_topk_prob': true, "
+            "'num_attention_heads': $heads, 'num_experts_per_tok': $used, "
+            "'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $kv_heads, "
+            "'num_local_experts': $experts, 'rms_norm_eps': 1e-06, "
+            "'rope_parameters': {'rope_theta': 10000.0, "
+            "'rope_type': 'default'}, "
+            "'shared_expert_intermediate_size': $shared_dim, "
+            "'sliding_window': $window, 'tie_word_embeddings': false, "
+            "'use_cache': true, 'vocab_size': $vocab}",
+        .frame = hf_frame,
+        .layers = {hf_attention, kolibri_layer},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_CORRECTION |
+                HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM,
+        .shape = {LATER_SIZES, .kv_heads = 2, .eps = 1e-6, .theta = 10000,
+                  .window = 7, .sliding = "110", .turning = "110",
+                  .sparse = "1", .n_experts = 6, .n_used = 3,
+                  .expert_dim = 36, .shared_dim = 28,
+                  .router = ORACLE_SIGMOID_CHOSEN,
+                  .renormalises = true},
     },
     {
         .name = "apertus",

@@ -120,6 +120,7 @@ enum oracle_router {
     ORACLE_SOFTMAX,
     ORACLE_SOFTMAX_CHOSEN, /* choose by logits, softmax over these */
     ORACLE_SIGMOID,
+    ORACLE_SIGMOID_CHOSEN, /* choose by logits, sigmoid of these */
     ORACLE_NEAR
 };
 

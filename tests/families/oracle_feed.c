@@ -132,10 +132,13 @@ route(const struct oracle_shape *s, const struct oracle_layer *w,
     for (size_t e = 0; e < n; e++)
         sum += scores[e] = exp(logits[e]);
     for (size_t e = 0; e < n; e++) {
-        scores[e] = s->router == ORACLE_SIGMOID ? oracle_sigmoid(logits[e])
-                                                : scores[e] / sum;
+        scores[e] = s->router == ORACLE_SIGMOID ||
+                            s->router == ORACLE_SIGMOID_CHOSEN
+                        ? oracle_sigmoid(logits[e])
+                        : scores[e] / sum;
         worth[e] =
-            scores[e] + (w->correction == NULL ? 0 : (double)w->correction[e]);
+            (s->router == ORACLE_SIGMOID_CHOSEN ? logits[e] : scores[e]) +
+            (w->correction == NULL ? 0 : (double)w->correction[e]);
         weights[e] = 0;
     }
     if (s->n_groups > 0)

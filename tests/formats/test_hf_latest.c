@@ -116,6 +116,31 @@ START_TEST(a_flint_sees_everything_in_the_first_layers_and_in_the_last)
 }
 END_TEST
 
+START_TEST(a_kolibri_chooses_by_logits_and_weighs_by_sigmoid)
+{
+    struct model *m = read_small("Kolibri1ForCausalLM", "'head_dim':8");
+
+    assert_layers(&m->h, LMQ_LAYER_FULL, "....x...");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "....x...");
+    ck_assert_uint_eq(m->h.sliding_window, 513);
+    ck_assert_uint_eq(m->h.n_experts, 384);
+    ck_assert_uint_eq(m->h.n_experts_used, 6);
+    ck_assert_uint_eq(m->h.expert_dim, 512);
+    ck_assert_uint_eq(m->h.shared_dim, 512);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID_CHOSEN);
+    ck_assert(m->h.router_corrects && !m->h.router_renormalises);
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_AROUND);
+    ck_assert(m->source.has_apart_norms);
+    m = read_small("Kolibri1ForCausalLM",
+                   "'head_dim':8,'norm_topk_prob':true,'layer_types':["
+                   "'full_attention','full_attention','sliding_attention',"
+                   "'full_attention','full_attention','full_attention',"
+                   "'full_attention','full_attention']");
+    ck_assert(m->h.router_renormalises);
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "xx.xxxxx");
+}
+END_TEST
+
 START_TEST(a_hyperclova_may_have_norms_behind)
 {
     struct model *m = read_small("HyperCLOVAXForCausalLM",
@@ -542,6 +567,7 @@ main(void)
         a_hunyuan_3_chooses_by_sigmoid,
         a_mellum_says_which_layers_have_windows,
         a_flint_sees_everything_in_the_first_layers_and_in_the_last,
+        a_kolibri_chooses_by_logits_and_weighs_by_sigmoid,
         a_hyperclova_may_have_norms_behind,
         a_minicpm_scales_by_its_size,
         an_exaone_3_is_a_llama_by_other_names,

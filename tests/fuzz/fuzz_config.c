@@ -36,7 +36,7 @@ static const char *const model_types[] = {
     "granitemoe_swa", "bailing_moe", "bailing_moe_v2", "xverse", "mimo",
     "lfm3", "nanochat", "falcon_h1",   "phimoe",
     "codegen", "persimmon", "dbrx", "sarvam_moe", "sarvam_mla", "iquestcoder",
-    "mimo_v2_flash", "flint",
+    "mimo_v2_flash", "flint", "kolibri1",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
     "mamba",      "falcon_mamba",
 };

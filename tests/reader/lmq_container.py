@@ -113,7 +113,7 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'none head heads whole bare', 'none', None, 'qk_norm'),
         ('word', 'rotary learned alibi alibi_scaled none', 'rotary', None, 'positions'),
         ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),
-        ('word', 'softmax softmax_chosen sigmoid near', 'softmax', None, 'router'),
+        ('word', 'softmax softmax_chosen sigmoid near sigmoid_chosen', 'softmax', None, 'router'),
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
         ('word', 'delta state_space convolution selective', 'delta', None,
          'recurrence'),

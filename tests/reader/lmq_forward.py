@@ -641,13 +641,16 @@ class Computation:
         if d.expert_norms:
             u = self.norm(x, 47, layer)
         scores = {'softmax': softmax, 'sigmoid': sigmoid,
-                  'softmax_chosen': lambda z: z, 'near': lambda z: z}[d.router](z)
+                  'softmax_chosen': lambda z: z, 'near': lambda z: z,
+                  'sigmoid_chosen': lambda z: z}[d.router](z)
         f = np.zeros_like(u)
         for p in range(len(u)):
             chosen = self.choose(scores[p], layer)
             w = scores[p][chosen]
             if d.router == 'softmax_chosen':
                 w = softmax(w)
+            if d.router == 'sigmoid_chosen':
+                w = sigmoid(w)
             if d.router == 'near':
                 w = self.near_weights(z[p], chosen)
             if d.router_renormalises and w.sum() > 0:

@@ -817,6 +817,7 @@ class Model:
         if h["expert_norms"]:
             u = self.norm(at + "pre_ffw_norm_2", x)
         scores = {"softmax": softmax, "softmax_chosen": list, "near": list,
+                  "sigmoid_chosen": list,
                   "sigmoid": lambda z: list(map(sigmoid, z))}[h["router"]](z)
         worth = list(scores)
         if h["router_corrects"]:
@@ -835,6 +836,8 @@ class Model:
         weights = [scores[e] for e in best]
         if h["router"] == "softmax_chosen":
             weights = softmax(weights)
+        if h["router"] == "sigmoid_chosen":
+            weights = [sigmoid(w) for w in weights]
         if h["router"] == "near":
             weights = self.by_near(z, best)
         total = sum(weights)
