@@ -407,7 +407,7 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *reread,
     struct lmq_gguf_meta *meta = NULL;
     bool has_always = h->rope_scaling == LMQ_ROPE_FACTORS;
     bool is_long = h->rope_scaling == LMQ_ROPE_LONGROPE;
-    const struct lmq_gguf_evidence evidence = {
+    struct lmq_gguf_evidence evidence = {
         .vocab_size = h->vocab_size,
         .has_qk_norm = h->qk_norm != LMQ_QK_NORM_NONE,
         .has_ffn_norm = h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM,
@@ -422,6 +422,8 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *reread,
         .far = plan->far, .n_far = is_long ? h->n_rope_factors : 0,
     };
 
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        evidence.has_router[i] = lmq_layer_has_experts(h, i);
     lmq_hparams_init(&reread->hparams);
     lmq_gguf_build_begin(&builder);
     lmq_gguf_put_text(&builder, "general.architecture", plan->family->gguf.name,

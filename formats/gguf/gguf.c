@@ -268,7 +268,6 @@ gather_evidence(struct lmq_checkpoint *checkpoint,
                 struct lmq_gguf_evidence *evidence)
 {
     size_t n_keys = 0, n_values = 0;
-    int32_t first_router = -1;
 
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         struct lmq_tensor *tensor = &checkpoint->tensors[i];
@@ -311,15 +310,13 @@ gather_evidence(struct lmq_checkpoint *checkpoint,
             evidence->has_state_norm = true;
             break;
         case LMQ_ROLE_ROUTER:
-            if (first_router < 0 || place->layer < first_router)
-                first_router = place->layer;
+            evidence->has_router[place->layer] = true;
             break;
         default:
             break;
         }
     }
     evidence->has_lone_keys = n_keys > n_values;
-    evidence->n_dense = first_router < 0 ? 0 : (uint32_t)first_router;
 }
 
 /* Roles that names alone do not give. */

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/model/hparams.h"
+
 /* What only the tensors tell. */
 struct lmq_gguf_evidence {
     uint32_t vocab_size;      /* rows of the embedding */
@@ -20,7 +22,7 @@ struct lmq_gguf_evidence {
     bool has_lone_keys;       /* attn_k without attn_v */
     bool has_layer_scale;     /* layer_output_scale */
     bool has_state_norm;      /* ssm_norm */
-    uint32_t n_dense;         /* layers before the first with a router */
+    bool has_router[LMQ_MAX_LAYERS]; /* the layer */
     const double *always;     /* rope_freqs: factors of the rotary angles */
     const double *near, *far; /* rope_factors_short, _long */
     uint32_t n_always, n_near, n_far;

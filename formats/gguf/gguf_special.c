@@ -238,6 +238,16 @@ lmq_gguf_write_alibi(struct lmq_gguf_builder *builder,
 
 enum { GATING_UNSAID, GATING_SOFTMAX, GATING_SIGMOID, GATING_CHOSEN };
 
+/* How many layers stand before the first with a router; none without one. */
+static uint32_t
+count_before_routers(const struct lmq_gguf_reader *r)
+{
+    for (uint32_t i = 0; i < r->h->n_layers; i++)
+        if (r->evidence->has_router[i])
+            return i;
+    return 0;
+}
+
 /* The first layers may be dense, as many as have no router if no key says it
  * and no step; and then those that are not in the step. */
 static enum lmq_status
@@ -246,7 +256,7 @@ read_dense_layers(struct lmq_gguf_reader *r)
     struct lmq_hparams *h = r->h;
     unsigned keys = r->family->gguf.keys;
     bool is_told = (keys & (LMQ_GGUF_STEP | LMQ_GGUF_HALVES)) != 0;
-    uint32_t n_dense = is_told ? 0 : r->evidence->n_dense, step = 1;
+    uint32_t n_dense = is_told ? 0 : count_before_routers(r), step = 1;
     enum lmq_status status =
         lmq_gguf_read_count(r, "leading_dense_block_count", &n_dense);
 

@@ -62,12 +62,12 @@ begin(const char *architecture)
 static enum lmq_status
 parse(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
-    const struct lmq_gguf_evidence evidence = {.vocab_size = 33,
-                                               .has_qk_norm = true,
-                                               .n_dense = n_dense};
+    struct lmq_gguf_evidence evidence = {.vocab_size = 33,
+                                         .has_qk_norm = true};
     const struct lmq_family *family;
     struct lmq_gguf_meta *meta = NULL;
 
+    evidence.has_router[n_dense] = true;
     *checkpoint = (struct lmq_checkpoint){0};
     lmq_hparams_init(&checkpoint->hparams);
     lmq_gguf_build_end(&builder, 0);
