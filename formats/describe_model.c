@@ -120,7 +120,8 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
     if (h->step_rank > 0)
         say(words, "time steps by latents of %u", h->step_rank);
     if (h->has_step_norms)
-        say(words, "norms of time steps, keys and queries without weights");
+        say(words, "norms of time steps, keys and queries%s",
+            h->has_step_norm_weights ? "" : " without weights");
 }
 
 static void

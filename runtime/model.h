@@ -89,6 +89,8 @@ struct lmq_attention_part {
     struct lmq_matrix delta_alpha_a; /* (step_rank, value heads), if there is
                                         one: then delta_alpha looks at what it
                                         gives */
+    struct lmq_gain delta_alpha_norm; /* (step_rank) */
+    struct lmq_gain delta_k_norm, delta_q_norm; /* (key dim) */
     float *delta_decay;              /* (value heads); of a selective one
                                         -exp(A), as states lie */
     struct lmq_gain delta_conv;      /* (channels, conv_width); (channels) */

@@ -18,9 +18,9 @@
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
     "bailingmoe2", "baichuan", "bloom", "chatglm", "cohere2", "command-r",
-    "dbrx", "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "lfm2",
-    "lfm2moe", "mpt", "nemotron", "olmo", "olmo2", "olmoe", "phi2", "phi3",
-    "qwen2", "qwen2moe", "stablelm", "starcoder2", NULL,
+    "dbrx", "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "jamba",
+    "lfm2", "lfm2moe", "mpt", "nemotron", "olmo", "olmo2", "olmoe", "phi2",
+    "phi3", "qwen2", "qwen2moe", "stablelm", "starcoder2", NULL,
 };
 
 /* Those in which it finds factors of frequencies that always count, and those
@@ -33,6 +33,11 @@ static const char *const has_factors[] = {
 static const char *const has_long_factors[] = {
     "apertus", "granite", "granite_swa", "granitemoe", "llama", "minicpm",
     "minicpm3", "mistral3", "phi3", NULL,
+};
+
+/* State spaces must be twice as wide as the model. */
+static const char *const has_wide_states[] = {
+    "granitehybrid", "jamba", "mamba", NULL,
 };
 
 /* One layer at least must recur. */
@@ -105,7 +110,7 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants heads that "
                       "are as wide as the model together, %u, not %llu",
                       name, h->dim, (unsigned long long)width);
-    if ((strcmp(name, "granitehybrid") == 0 || strcmp(name, "mamba") == 0) &&
+    if (is_one_of(name, has_wide_states) &&
         lmq_delta_value_width(h) != 2 * (size_t)h->dim)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants state "

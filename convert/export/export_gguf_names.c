@@ -30,6 +30,12 @@ recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
                                                                    : NULL;
     case LMQ_ROLE_DELTA_BA:
         return lmq_is_selective(h) ? "ssm_x" : NULL;
+    case LMQ_ROLE_DELTA_ALPHA_NORM:
+        return "ssm_dt_norm";
+    case LMQ_ROLE_DELTA_K_NORM:
+        return "ssm_b_norm";
+    case LMQ_ROLE_DELTA_Q_NORM:
+        return "ssm_c_norm";
     default:
         return NULL;
     }

@@ -112,6 +112,23 @@ static const struct lmq_hf_key mamba_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key jamba_keys[] = {
+    KEY("intermediate_size", expert_dim, 0),
+    KEY("num_experts", n_experts, 16),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 2),
+    KEY("mamba_d_state", delta_key_dim, 16),
+    KEY("mamba_d_conv", conv_width, 4),
+    END,
+};
+
+/* Versions differ in what they do with a window. */
+static const struct lmq_hf_only jamba_only[] = {
+    {"sliding_window", NULL, (double)NAN},
+    NUMBER("mamba_inner_layernorms", 1),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key lfm2_keys[] = {
     KEY("block_ff_dim", hidden_dim, ALIAS),
     KEY("conv_L_cache", conv_width, 3),
@@ -273,6 +290,17 @@ const struct lmq_family lmq_recurrent_families[] = {
             .windows = lmq_hf_windows_mamba2,
             .finish = lmq_hf_finish_bamba},
      .gguf = {.name = "mamba"}},
+    {.name = "jamba", .positions = LMQ_POSITIONS_NONE,
+     .hf = {.classes = {{"JambaForCausalLM", "jamba", NULL, false}},
+            RMS_EPS(1e-6), .context = 262144, .n_kv_heads = 8,
+            .keys = {sizes, head_dim, jamba_keys}, .only = jamba_only,
+            .begin = lmq_hf_begin_jamba, .windows = lmq_hf_windows_jamba,
+            .finish = lmq_hf_finish_bamba},
+     .gguf = {.name = "jamba",
+              .keys = LMQ_GGUF_RMS | LMQ_GGUF_SELECTIVE | LMQ_GGUF_EXPERTS,
+              .joins = LMQ_JOINS_QKVZ | LMQ_JOINS_BA,
+              .must_biases = LMQ_GGUF_BIAS_CONV,
+              .finish = lmq_gguf_finish_jamba}},
     {.name = "lfm2", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Lfm2ForCausalLM", "lfm2", NULL, false}},
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,

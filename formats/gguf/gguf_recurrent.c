@@ -111,6 +111,23 @@ lmq_gguf_finish_qwen3next(struct lmq_hparams *h,
         lmq_hparams_refuse(h, "a Qwen 3 Next without experts");
 }
 
+/* A layer has experts where it has a router. */
+void
+lmq_gguf_finish_jamba(struct lmq_hparams *h,
+                      const struct lmq_gguf_evidence *evidence)
+{
+    bool has_experts = false;
+
+    h->has_step_norms = h->has_step_norm_weights = true;
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        has_experts |= evidence->has_router[i];
+        if (!evidence->has_router[i])
+            h->layers[i] |= LMQ_LAYER_DENSE;
+    }
+    if (!has_experts) /* one for each layer may be counted */
+        h->n_experts = 0;
+}
+
 /* ---- State spaces and short convolutions ---- */
 
 /* Number i of a key that has one for each layer, or one for all. */

@@ -21,6 +21,8 @@ void lmq_gguf_begin_granite_experts(struct lmq_hparams *hparams);
 void lmq_gguf_begin_delta(struct lmq_hparams *hparams);
 void lmq_gguf_finish_qwen3next(struct lmq_hparams *hparams,
                                const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_jamba(struct lmq_hparams *hparams,
+                           const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_llama4(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_ernie_experts(struct lmq_hparams *hparams,

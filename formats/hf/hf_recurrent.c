@@ -1,8 +1,7 @@
 /*
  * hf_recurrent.c - what config.json says of layers that remember a state: the
  * gated delta rule (Qwen 3 Next, 3.5), the state space of Mamba 2 (Granite 4,
- * Bamba, Nemotron-H, Mamba 2 itself) and of Mamba 1, short convolutions (LFM 2
- * and 3).
+ * Bamba, Nemotron-H, Mamba 2 itself), short convolutions (LFM 2 and 3).
  */
 #include "config.h"
 
@@ -453,49 +452,6 @@ void
 lmq_hf_windows_mamba2(struct lmq_hf_config *config)
 {
     mark_all(config, LMQ_LAYER_DELTA | LMQ_LAYER_BARE);
-}
-
-/* ---- Mamba 1 ---- */
-
-/* Each channel is a head of one value, of which each key decays for itself. */
-void
-lmq_hf_begin_mamba(struct lmq_hf_config *config)
-{
-    static const char width_key[] = "intermediate_size";
-    static const char rank_key[] = "time_step_rank";
-    struct lmq_hparams *h = config->hparams;
-    const json_t *json = config->json;
-    const char *rank = json_string_value(json_object_get(json, rank_key));
-    double width = floor(lmq_hf_real(config, json, "expand", 2) *
-                         (double)h->dim);
-
-    h->recurrence = LMQ_RECURRENCE_SELECTIVE;
-    if (lmq_hf_has(json, width_key))
-        width = lmq_hf_count(config, json, width_key, 0);
-    if (!(width >= 1) || width > LMQ_MAX_HEADS)
-        lmq_hf_fail(config, "a state space has %g channels, expected 1 to %d",
-                    width, LMQ_MAX_HEADS);
-    else
-        h->n_delta_value_heads = (uint32_t)width;
-    h->n_delta_key_heads = h->delta_value_dim = 1;
-    h->has_bare_states = true;
-    h->step_rank = (h->dim + 15) / 16;
-    if (rank == NULL || strcmp(rank, "auto") != 0)
-        h->step_rank = lmq_hf_count(config, json, rank_key, h->step_rank);
-    h->n_heads = h->head_dim = 1; /* of no attention */
-}
-
-void
-lmq_hf_begin_falcon_mamba(struct lmq_hf_config *config)
-{
-    static const char key[] = "mixer_rms_eps";
-    struct lmq_hparams *h = config->hparams;
-
-    lmq_hf_begin_mamba(config);
-    h->has_step_norms = true;
-    h->latent_eps = lmq_hf_real(config, config->json, key, 1e-6);
-    if (!(h->latent_eps > 0)) /* which stands for norm_eps */
-        lmq_hparams_refuse(h, "a '%s' of %g", key, h->latent_eps);
 }
 
 /* ---- LFM 2 ---- */

@@ -58,6 +58,12 @@ void lmq_hf_begin_minicpm3(struct lmq_hf_config *config);
 void lmq_hf_begin_gemma4(struct lmq_hf_config *config);
 void lmq_hf_finish_gemma4(struct lmq_hf_config *config);
 
+/* (hf_mamba.c) */
+void lmq_hf_begin_mamba(struct lmq_hf_config *config);
+void lmq_hf_begin_falcon_mamba(struct lmq_hf_config *config);
+void lmq_hf_begin_jamba(struct lmq_hf_config *config);
+void lmq_hf_windows_jamba(struct lmq_hf_config *config);
+
 /* (hf_recurrent.c) */
 void lmq_hf_windows_delta(struct lmq_hf_config *config);
 void lmq_hf_finish_qwen3next(struct lmq_hf_config *config);
@@ -74,8 +80,6 @@ void lmq_hf_begin_nemotron_hybrid(struct lmq_hf_config *config);
 void lmq_hf_finish_nemotron_hybrid(struct lmq_hf_config *config);
 void lmq_hf_begin_mamba2(struct lmq_hf_config *config);
 void lmq_hf_windows_mamba2(struct lmq_hf_config *config);
-void lmq_hf_begin_mamba(struct lmq_hf_config *config);
-void lmq_hf_begin_falcon_mamba(struct lmq_hf_config *config);
 void lmq_hf_begin_lfm2(struct lmq_hf_config *config);
 void lmq_hf_windows_lfm2(struct lmq_hf_config *config);
 void lmq_hf_begin_lfm3(struct lmq_hf_config *config);

@@ -212,6 +212,8 @@ settle_delta(struct lmq_hparams *h)
         h->step_rank = 0;
         h->has_step_norms = false;
     }
+    if (!h->has_step_norms)
+        h->has_step_norm_weights = false;
     if (has_delta)
         return;
     h->recurrence = LMQ_RECURRENCE_DELTA;

@@ -210,8 +210,9 @@ struct lmq_hparams {
     uint32_t conv_width;     /* tokens that its convolution sees */
     bool has_bare_states;    /* what a state gives has no norm */
     uint32_t step_rank;      /* time steps by two matrices; 0: by one */
-    bool has_step_norms;     /* without weights: of what stands between these
-                                two, of keys, of queries */
+    bool has_step_norms;     /* of what stands between these two, of keys, of
+                                queries */
+    bool has_step_norm_weights;
 
     /* Positions */
     enum lmq_positions positions;

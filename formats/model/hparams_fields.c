@@ -111,6 +111,7 @@ const struct lmq_field lmq_fields[] = {
     SWITCH("layer_scale", has_layer_scale),
     SWITCH("bare_states", has_bare_states),
     SWITCH("step_norms", has_step_norms),
+    SWITCH("step_norm_weights", has_step_norm_weights),
     KIND(norm, LMQ_SELDOM, "norm", "rms", "layer", "layer_plain",
          "rms_plain"),
     KIND(norm_place, LMQ_SELDOM, "place of norms", "before", "after",

@@ -68,6 +68,9 @@ static const struct {
     [LMQ_ROLE_ATTN_GATE] = {OUTPUT_GATE, ONE},
     [LMQ_ROLE_DELTA_ALPHA] = {STATES, ONE},
     [LMQ_ROLE_DELTA_ALPHA_A] = {STATES, ALONE},
+    [LMQ_ROLE_DELTA_ALPHA_NORM] = {STATES, ALONE},
+    [LMQ_ROLE_DELTA_K_NORM] = {STATES, ALONE},
+    [LMQ_ROLE_DELTA_Q_NORM] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_BETA] = {DELTA_RULE, ALONE},
     [LMQ_ROLE_DELTA_DECAY] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_CONV] = {RECURRENT, ONE},
@@ -188,6 +191,10 @@ has_of_state(const struct lmq_hparams *h, enum lmq_role role)
         return !h->has_bare_states;
     case LMQ_ROLE_DELTA_ALPHA_A:
         return h->step_rank > 0;
+    case LMQ_ROLE_DELTA_ALPHA_NORM:
+    case LMQ_ROLE_DELTA_K_NORM:
+    case LMQ_ROLE_DELTA_Q_NORM:
+        return h->has_step_norm_weights;
     default:
         return true;
     }
@@ -295,6 +302,9 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_DELTA_ALPHA] = {h->n_delta_value_heads,
                                   h->step_rank > 0 ? h->step_rank : h->dim},
         [LMQ_ROLE_DELTA_ALPHA_A] = {h->step_rank, seen},
+        [LMQ_ROLE_DELTA_ALPHA_NORM] = {h->step_rank, 0},
+        [LMQ_ROLE_DELTA_K_NORM] = {h->delta_key_dim, 0},
+        [LMQ_ROLE_DELTA_Q_NORM] = {h->delta_key_dim, 0},
         [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
         [LMQ_ROLE_DELTA_DECAY] = {lmq_delta_decays(h), 0},
         [LMQ_ROLE_DELTA_CONV] = {lmq_delta_channels(h), h->conv_width},

@@ -159,7 +159,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.linear_attn.conv1d", LMQ_ROLE_DELTA_CONV, DELTA},
     {"layers.#.linear_attn.norm", LMQ_ROLE_DELTA_NORM, DELTA},
     {"layers.#.linear_attn.out_proj", LMQ_ROLE_ATTN_OUT, DELTA},
-    /* ... with a state space: Bamba and Granite 4, and Mamba 2 itself */
+    /* ... with a state space: Bamba, Granite 4 and Jamba; Mamba 2 itself */
     {"layers.#.mamba.in_proj", LMQ_ROLE_DELTA_QKVZ, READ},
     {"layers.#.mamba.dt_bias!", LMQ_ROLE_DELTA_ALPHA, READ},
     {"layers.#.mamba.A_log=", LMQ_ROLE_DELTA_DECAY, READ},
@@ -167,6 +167,11 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mamba.conv1d", LMQ_ROLE_DELTA_CONV, READ},
     {"layers.#.mamba.norm", LMQ_ROLE_DELTA_NORM, READ},
     {"layers.#.mamba.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.mamba.x_proj", LMQ_ROLE_DELTA_BA, READ},
+    {"layers.#.mamba.dt_proj", LMQ_ROLE_DELTA_ALPHA, READ},
+    {"layers.#.mamba.dt_layernorm", LMQ_ROLE_DELTA_ALPHA_NORM, READ},
+    {"layers.#.mamba.b_layernorm", LMQ_ROLE_DELTA_K_NORM, READ},
+    {"layers.#.mamba.c_layernorm", LMQ_ROLE_DELTA_Q_NORM, READ},
     {"layers.#.pre_ff_layernorm", LMQ_ROLE_FFN_NORM, READ},
     {"embeddings", LMQ_ROLE_EMBEDDING, READ},
     {"layers.#.norm", LMQ_ROLE_ATTN_NORM, READ},
@@ -221,6 +226,9 @@ const struct lmq_convention lmq_conventions[] = {
     /* ... as llama.cpp calls what is in them */
     {"blk.#.ssm_dt", LMQ_ROLE_DELTA_ALPHA, READ},
     {"blk.#.ssm_x", LMQ_ROLE_DELTA_BA, READ},
+    {"blk.#.ssm_dt_norm", LMQ_ROLE_DELTA_ALPHA_NORM, READ},
+    {"blk.#.ssm_b_norm", LMQ_ROLE_DELTA_K_NORM, READ},
+    {"blk.#.ssm_c_norm", LMQ_ROLE_DELTA_Q_NORM, READ},
     {"blk.#.ssm_a=", LMQ_ROLE_DELTA_DECAY, READ},
     {"blk.#.ssm_d=", LMQ_ROLE_STATE_SKIP, READ},
     {"blk.#.exp_probs_b!", LMQ_ROLE_ROUTER_CORRECTION, READ},

@@ -290,17 +290,17 @@ norm_made(const struct lmq_member *member)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_work *work = member->work;
-    const struct lmq_gain none = {0};
+    const struct lmq_attention_part *part = &member->layer->attention;
     size_t n_keys = h->n_delta_key_heads, key = h->delta_key_dim, from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        lmq_norm_latents(h, &none, work->step_latents + t * h->step_rank,
-                         h->step_rank);
+        lmq_norm_latents(h, &part->delta_alpha_norm,
+                         work->step_latents + t * h->step_rank, h->step_rank);
     lmq_member_share(member, member->n * n_keys, &from, &to);
     for (size_t i = from; i < to; i++) {
-        lmq_norm_latents(h, &none, work->k + i * key, key);
-        lmq_norm_latents(h, &none, work->q + i * key, key);
+        lmq_norm_latents(h, &part->delta_k_norm, work->k + i * key, key);
+        lmq_norm_latents(h, &part->delta_q_norm, work->q + i * key, key);
     }
 }
 

@@ -96,6 +96,8 @@ DELTA_SECTIONS = {"rope_type": "default", "rope_theta": 10000000.0,
                   "mrope_interleaved": True}
 MAMBA = dict(hidden_size=64, num_hidden_layers=3, vocab_size=128,
              bos_token_id=1, eos_token_id=2, pad_token_id=None)
+JAMBA = dict(SIZES, num_experts=6, num_experts_per_tok=2,
+             attn_layer_period=4, attn_layer_offset=1, num_hidden_layers=6)
 SHARED = dict(EXPERTS, shared_expert_intermediate_size=80)
 
 # What a row is called in the list, the library's type, its configuration. The
@@ -557,6 +559,14 @@ TABLE = [
         tie_word_embeddings=False)),
     ("Falcon Mamba (tied, other epsilon)", "falcon_mamba", dict(MAMBA,
         state_size=24, time_step_rank=10, mixer_rms_eps=1e-3)),
+    ("Jamba", "jamba", dict(JAMBA)),
+    ("Jamba (dense, tied)", "jamba", dict(JAMBA, num_experts=1,
+        num_experts_per_tok=1, num_key_value_heads=4, mamba_d_conv=3,
+        mamba_dt_rank=6, tie_word_embeddings=True)),
+    ("Jamba (heads of any width, experts everywhere)", "jamba", dict(JAMBA,
+        head_dim=24, mamba_expand=3, mamba_d_state=7, rms_norm_eps=1e-4,
+        attn_layer_period=2, attn_layer_offset=0, expert_layer_period=1,
+        expert_layer_offset=0)),
     ("nanochat", "nanochat", dict(SIZES)),
     ("nanochat (tied, no cap)", "nanochat", dict(SIZES, head_dim=24,
         final_logit_softcapping=None, tie_word_embeddings=True,

@@ -238,6 +238,17 @@ make_attention(struct family_model *m, struct oracle_layer *w)
         w->sinks = normals(m, s->heads, 0, 1);
 }
 
+/* Of what a selective state space makes of its values. */
+static struct oracle_norm
+make_step_norm(struct family_model *m, size_t n)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+
+    return s->step_weights   ? make_norm(m, n, n, 1)
+           : s->step_eps > 0 ? (struct oracle_norm){.span = n, .n = n}
+                             : (struct oracle_norm){0};
+}
+
 /* Time steps such that some heads forget at once and others hardly. Queries
  * and keys are large, so that behind their silu hardly a number is below 0, as
  * in real models: were a query and a key at right angles, the norm behind them
@@ -282,6 +293,11 @@ make_recurrence(struct family_model *m, struct oracle_delta *w)
         w->norm = make_norm(m, values / s->delta_keys, values, 1);
     if (is_space)
         w->skip = normals(m, s->delta_values, 0.7, 0.3);
+    if (is_selective) {
+        w->alpha_norm = make_step_norm(m, s->step_rank);
+        w->k_norm = make_step_norm(m, s->delta_key_dim);
+        w->q_norm = make_step_norm(m, s->delta_key_dim);
+    }
     w->out = make_linear(m, s->dim, values, gain, 0);
 }
 

@@ -85,6 +85,20 @@
     .delta = "1", .halves = "m", .bare_states = true, .delta_keys = 1,        \
     .delta_value_dim = 1
 
+#define JAMBA_KEYS                                                            \
+    "'architectures': ['JambaForCausalLM'], 'hidden_act': 'silu', "           \
+    "'intermediate_size': $hidden, 'mamba_conv_bias': true, "                 \
+    "'mamba_d_conv': $conv_width, 'mamba_d_state': $delta_key_dim, "          \
+    "'mamba_dt_rank': $step_rank, 'mamba_proj_bias': false, "                 \
+    "'model_type': 'jamba', 'num_experts': $experts, "                        \
+    "'num_experts_per_tok': $used, 'rms_norm_eps': 1e-05, " MIXED_KEYS
+
+#define JAMBA_SHAPE                                                           \
+    .recurrence = ORACLE_SELECTIVE, .positions = ORACLE_NO_POSITIONS,         \
+    .activation = oracle_silu, .has_conv_bias = true, .bare_states = true,    \
+    .delta_keys = 1, .delta_value_dim = 1, .step_eps = 1e-5,                  \
+    .step_weights = true
+
 #define LFM2_SHAPE                                                            \
     .recurrence = ORACLE_CONVOLUTION, .activation = oracle_silu,              \
     .theta = 1e6, .dim = 56, .head_dim = 14, .delta_values = 1,               \
@@ -114,6 +128,21 @@ static const struct stored mamba1_layer[] = {
     {AS_DECAYS, "backbone.layers.#.mixer.A_log", LAYER(delta)},
     {AS_SKIP, "backbone.layers.#.mixer.D", LAYER(delta)},
     {AS_LINEAR, "backbone.layers.#.mixer.out_proj", LAYER(delta.out)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored jamba_layer[] = {
+    {AS_VALUES_GATES, "model.layers.#.mamba.in_proj", LAYER(delta)},
+    {AS_CONV, "model.layers.#.mamba.conv1d", LAYER(delta)},
+    {AS_OF_VALUES, "model.layers.#.mamba.x_proj", LAYER(delta)},
+    {AS_LINEAR, "model.layers.#.mamba.dt_proj", LAYER(delta.alpha)},
+    {AS_NORM, "model.layers.#.mamba.dt_layernorm", LAYER(delta.alpha_norm)},
+    {AS_NORM, "model.layers.#.mamba.b_layernorm", LAYER(delta.k_norm)},
+    {AS_NORM, "model.layers.#.mamba.c_layernorm", LAYER(delta.q_norm)},
+    {AS_DECAYS, "model.layers.#.mamba.A_log", LAYER(delta)},
+    {AS_SKIP, "model.layers.#.mamba.D", LAYER(delta)},
+    {AS_LINEAR, "model.layers.#.mamba.out_proj", LAYER(delta.out)},
+    {AS_LINEAR, "model.layers.#.feed_forward.router", LAYER(router)},
     {AS_END, NULL, 0},
 };
 
@@ -425,6 +454,40 @@ const struct family recurrent_families[] = {
         .shape = {MIXED_SHAPE, MAMBA1_SHAPE, .dim = 72, .layers = 3,
                   .has_conv_bias = true, .delta_values = 144,
                   .delta_key_dim = 24, .step_rank = 6, .step_eps = 1e-6},
+    },
+    {
+        .name = "jamba",
+        .config =
+            "{'attn_layer_offset': 0, 'attn_layer_period': 3, "
+            "'expert_layer_offset': 1, 'expert_layer_period': 2, "
+            "'mamba_expand': 2, 'mamba_inner_layernorms': true, "
+            "'sliding_window': null, " JAMBA_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = bamba_frame,
+        .layers = {hf_attention, jamba_layer, bamba_mlp, llama4_experts},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {MIXED_SHAPE, JAMBA_SHAPE, .dim = 56, .hidden = 84,
+                  .head_dim = 14, .layers = 4, .delta = "0110",
+                  .delta_values = 112, .delta_key_dim = 11, .step_rank = 5,
+                  .sparse = "01", .n_experts = 5, .n_used = 2,
+                  .expert_dim = 84},
+    },
+    {
+        /* As the library computes it: experts together, heads of any width. */
+        .name = "jamba-library",
+        .config =
+            "{'attn_layer_offset': 0, 'attn_layer_period': 2, "
+            "'expert_layer_offset': 0, 'expert_layer_period': 1, "
+            "'head_dim': $head_dim, 'mamba_expand': 1, " JAMBA_KEYS
+            "'tie_word_embeddings': true}",
+        .frame = bamba_frame,
+        .layers = {hf_attention, jamba_layer, bamba_mlp, llama4_fused},
+        .bits = LLAMA_BITS,
+        .shape = {MIXED_SHAPE, JAMBA_SHAPE, .dim = 48, .hidden = 68,
+                  .head_dim = 16, .layers = 3, .delta = "01",
+                  .delta_values = 48, .delta_key_dim = 14, .step_rank = 4,
+                  .sparse = "1", .n_experts = 6, .n_used = 3,
+                  .expert_dim = 68},
     },
     {
         .name = "lfm2",

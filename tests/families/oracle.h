@@ -43,6 +43,7 @@ struct oracle_delta {
     struct oracle_linear q, k, v, gate, alpha, beta, out;
     struct oracle_linear alpha_a; /* of a selective one, whose alpha is of what
                                 this gives; it, q and k are of values */
+    struct oracle_norm alpha_norm, k_norm, q_norm; /* of a selective one */
     float *decay;            /* (value heads): the logarithm; of a selective
                                 one (value heads, key dim) */
     float *conv;             /* (channels, conv_width): queries, keys, values;
@@ -172,6 +173,7 @@ struct oracle_shape {
     size_t step_rank;        /* rows of alpha_a */
     double step_eps;         /* of its norm, of keys', of queries'; 0: there
                                 are none */
+    bool step_weights;       /* which have weights */
 
     /* In layers without the window; 0: as in the others. */
     size_t full_head_dim, full_kv_heads;

@@ -344,13 +344,12 @@ gate_and_norm(const struct oracle *o, const struct oracle_delta *w,
 /* y = W x, perhaps by its root mean square. */
 static double *
 made_of_values(const struct oracle *o, const struct oracle_linear *l,
-               const double *v, size_t span)
+               const struct oracle_norm *norm, const double *v)
 {
     struct oracle_shape shape = {.eps = o->s->step_eps, .norm = ORACLE_RMS};
-    struct oracle_norm norm = {.span = shape.eps > 0 ? span : 0};
     double *y = oracle_apply(l, v, o->n);
 
-    oracle_norm_rows(&shape, &norm, y, o->n, l->rows, l->rows);
+    oracle_norm_rows(&shape, norm, y, o->n, l->rows, l->rows);
     return y;
 }
 
@@ -363,13 +362,13 @@ state_space(const struct oracle *o, const struct oracle_delta *w,
     size_t heads = s->delta_values, shared = heads / s->delta_keys;
     bool is_selective = s->recurrence == ORACLE_SELECTIVE;
     double *v = convolve(o, w, &w->v, x, 0);
-    double *k = is_selective ? made_of_values(o, &w->k, v, keys)
+    double *k = is_selective ? made_of_values(o, &w->k, &w->k_norm, v)
                              : convolve(o, w, &w->k, x, w->v.rows);
     double *q = is_selective
-                    ? made_of_values(o, &w->q, v, keys)
+                    ? made_of_values(o, &w->q, &w->q_norm, v)
                     : convolve(o, w, &w->q, x, w->v.rows + w->k.rows);
     double *latents =
-        is_selective ? made_of_values(o, &w->alpha_a, v, s->step_rank) : NULL;
+        is_selective ? made_of_values(o, &w->alpha_a, &w->alpha_norm, v) : NULL;
     double *alpha = oracle_apply(&w->alpha, is_selective ? latents : x, o->n);
     double *gate = oracle_apply(&w->gate, x, o->n);
     double *mixed = oracle_doubles(o->n * heads * values);

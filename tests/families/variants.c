@@ -402,6 +402,21 @@ add_recurrent(struct builder *b, enum lmq_role role, int32_t l, uint64_t rows,
     add_matrix(b, is_alone ? role : lmq_role_beside(role), l, -1, rows, cols);
 }
 
+/* Those that have weights whatever the other norms have. */
+static void
+add_step_norms(struct builder *b, int32_t l)
+{
+    const struct lmq_hparams *h = b->h;
+    struct lmq_place alpha = {LMQ_ROLE_DELTA_ALPHA_NORM, LMQ_PART_WEIGHT, l,
+                              -1};
+    struct lmq_place k = {LMQ_ROLE_DELTA_K_NORM, LMQ_PART_WEIGHT, l, -1};
+    struct lmq_place q = {LMQ_ROLE_DELTA_Q_NORM, LMQ_PART_WEIGHT, l, -1};
+
+    add(b, alpha, 0, h->step_rank, 1, 0.1);
+    add(b, k, 0, h->delta_key_dim, 1, 0.1);
+    add(b, q, 0, h->delta_key_dim, 1, 0.1);
+}
+
 /* What the description asks for, of the matrices and vectors of recurrences. */
 static void
 add_recurrence(struct builder *b, int32_t l)
@@ -431,6 +446,8 @@ add_recurrence(struct builder *b, int32_t l)
     }
     if (is_selective)
         add_matrix(b, LMQ_ROLE_DELTA_ALPHA_A, l, -1, h->step_rank, values);
+    if (is_selective && h->has_step_norms && h->has_step_norm_weights)
+        add_step_norms(b, l);
     if (has_state && !is_space)
         add_matrix(b, LMQ_ROLE_DELTA_BETA, l, -1, n, h->dim);
     if (has_state)

@@ -450,14 +450,14 @@ START_TEST(what_is_not_known_makes_no_model)
         strstr(checkpoint->hparams.unsupported, "attn_temperature"));
     lmq_checkpoint_close(checkpoint);
 
-    gguf_text(&gguf, "general.architecture", "jamba");
+    gguf_text(&gguf, "general.architecture", "rwkv7");
     gguf_tensor(&gguf, "blk.0.ssm_a", dims, 1, GGUF_T_F32, zeros,
                 sizeof(zeros));
     save_gguf(&gguf, in_folder("b.gguf"));
     checkpoint = open_checkpoint(in_folder("b.gguf"));
     ck_assert(!checkpoint->has_model);
-    ck_assert_str_eq(checkpoint->hparams.architecture, "jamba");
-    ck_assert_ptr_nonnull(strstr(checkpoint->hparams.unsupported, "jamba"));
+    ck_assert_str_eq(checkpoint->hparams.architecture, "rwkv7");
+    ck_assert_ptr_nonnull(strstr(checkpoint->hparams.unsupported, "rwkv7"));
     lmq_checkpoint_close(checkpoint);
     lmq_report_free(convert(in_folder("b.gguf"), in_folder("b.lmq"), NULL));
     build_free(model);

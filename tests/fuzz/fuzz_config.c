@@ -38,7 +38,7 @@ static const char *const model_types[] = {
     "codegen", "persimmon", "dbrx", "sarvam_moe", "sarvam_mla", "iquestcoder",
     "mimo_v2_flash", "flint", "kolibri1",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
-    "mamba",      "falcon_mamba",
+    "mamba",      "falcon_mamba", "jamba",
 };
 
 static const char *const keys[] = {
@@ -130,6 +130,12 @@ static const char *const keys[] = {
     "mamba_d_ssm",
     "mamba_n_heads",
     "mamba_rms_norm",
+    "mamba_expand",
+    "mamba_dt_rank",
+    "attn_layer_period",
+    "attn_layer_offset",
+    "expert_layer_period",
+    "expert_layer_offset",
     "mlp_multipliers",
     "ssm_multipliers",
     "key_multiplier",

@@ -279,7 +279,7 @@ describe_selective(struct lmq_hparams *h)
     h->n_delta_value_heads = 20;
     h->delta_value_dim = 1;
     h->step_rank = 3;
-    h->has_step_norms = true;
+    h->has_step_norms = h->has_step_norm_weights = true;
     h->latent_eps = 0.01;
 }
 
@@ -325,7 +325,8 @@ static const struct {
     {"convolved", describe_convolved, false, "tiles",
      "a short convolution, norms around."},
     {"selective", describe_selective, true, "rows",
-     "state spaces of which each key decays for itself, norms of time steps."},
+     "state spaces of which each key decays for itself, norms of time steps "
+     "with weights."},
 };
 
 static void

@@ -124,6 +124,7 @@ describe_recurrence(struct lmq_hparams *h)
     h->has_bare_states = once_in(3);
     h->step_rank = from_to(1, 9);
     h->has_step_norms = once_in(2);
+    h->has_step_norm_weights = once_in(2);
     for (uint32_t i = 0; i < h->n_layers; i++) {
         if (once_in(2))
             h->layers[i] |= LMQ_LAYER_DELTA |

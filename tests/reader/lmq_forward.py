@@ -292,6 +292,8 @@ class Description:
                     roles += [32 if i in self.alone else 59]
                     roles += [] if self.bare_states else [37]
                     roles += [61] if self.selective else []
+                    if self.selective and self.step_norms and self.step_norm_weights:
+                        roles += [62, 63, 64]
             if attends:
                 roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
                 if self.k:
@@ -373,7 +375,7 @@ class Computation:
 
     def norm(self, x, role, layer=-1, item=-1, kind=None, bare=False):
         kind = kind or self.d.norm
-        eps = self.d.latent_eps if role in (26, 29) else 0
+        eps = self.d.latent_eps if role in (26, 29, 62, 63, 64) else 0
         if not kind.startswith('rms'):
             x = x - x.mean(axis=-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True)
@@ -543,8 +545,9 @@ class Computation:
         keys, heads, c = d.n_delta_key_heads, d.n_delta_value_heads, d.delta_key_dim
         q, k, v = q.reshape(n, keys, c), k.reshape(n, keys, c), v.reshape(n, heads, -1)
         if d.selective and d.step_norms:
-            q, k, seen = (self.norm(x, 29, kind='rms', bare=True)
-                          for x in (q, k, seen))
+            q, k, seen = (self.norm(x, role, layer, kind='rms',
+                                    bare=not d.step_norm_weights)
+                          for x, role in ((q, 64), (k, 63), (seen, 62)))
         if delta:
             q, k = (x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
                     for x in (q, k))

@@ -379,6 +379,10 @@ class Model:
             seen, steps = values, h["step_rank"]
             decays = heads * h["delta_key_dim"]
             yield "ssm_alpha_a", (steps, seen), False, False
+            if h["step_norms"] and h["step_norm_weights"]:
+                yield "ssm_alpha_norm", (steps,), False, False
+                for name in ("ssm_k_norm", "ssm_q_norm"):
+                    yield name, (h["delta_key_dim"],), False, False
         if self.has_state(layer):
             keys = h["n_delta_key_heads"] * h["delta_key_dim"]
             channels = values if selective else 2 * keys + values
@@ -424,9 +428,9 @@ class Model:
             if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 62,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 65,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 61 or r.name not in shapes:
+            if r.role == 0 or r.role > 64 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -464,7 +468,8 @@ class Model:
 
     def norm(self, name, x, kind=None, bare=False):
         kind, eps = kind or self.h["norm"], self.h["norm_eps"]
-        if name.endswith(("q_a_norm", "kv_a_norm", "made")):
+        if name.endswith(("q_a_norm", "kv_a_norm", "ssm_alpha_norm",
+                          "ssm_k_norm", "ssm_q_norm")):
             eps = self.h["latent_eps"] or eps
         mean = 0 if kind.startswith("rms") else sum(x) / len(x)
         x = [a - mean for a in x]
@@ -645,9 +650,12 @@ class Model:
                         for name in own[1::-1])
                 token_steps = self.product(at + "ssm_alpha_a", x)
                 if h["step_norms"]:
-                    token_steps = self.norm("made", token_steps, "rms", True)
-                    k, q = ([self.norm("made", y, "rms", True) for y in part]
-                            for part in (k, q))
+                    bare = not h["step_norm_weights"]
+                    token_steps = self.norm(at + "ssm_alpha_norm",
+                                            token_steps, "rms", bare)
+                    k, q = ([self.norm(at + name, y, "rms", bare)
+                             for y in part] for name, part in
+                            (("ssm_k_norm", k), ("ssm_q_norm", q)))
             elif space:
                 v, k, q = (cut(part, n) for part, n in (
                     (x[:heads * d], heads), (x[heads * d:-keys * c], keys),
