@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/error.h"
+#include "formats/checkpoint/apart.h"
 #include "formats/lmq/lmq_digests.h"
 #include "quantize/rotate.h"
 
@@ -210,13 +211,14 @@ lmq_piece_fail_nonfinite(const struct lmq_tensor *source, uint64_t element,
                          struct lmq_error *err)
 {
     uint64_t n_cols;
-    uint64_t at = lmq_tensor_stored_element(source, element, &n_cols);
+    const struct lmq_tensor *part = lmq_tensor_part(source, &element);
+    uint64_t at = lmq_tensor_stored_element(part, element, &n_cols);
 
     lmq_fail(err, LMQ_ERR_NONFINITE, at,
              "tensor '%s': %s at element %" PRIu64 " (row %" PRIu64
              ", column %" PRIu64 ")",
-             source->stored_name,
-             source->dtype == LMQ_DTYPE_F64
+             part->stored_name,
+             part->dtype == LMQ_DTYPE_F64
                  ? "NaN, infinity or too large for float32"
                  : "NaN or infinity",
              at, at / n_cols, at % n_cols);

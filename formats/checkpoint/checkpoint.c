@@ -241,6 +241,12 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
         free((void *)(uintptr_t)checkpoint->blobs[i].name);
         free((void *)(uintptr_t)checkpoint->blobs[i].bytes);
     }
+    for (size_t i = 0; i < checkpoint->n_aparts; i++) {
+        for (size_t j = 1; j < checkpoint->aparts[i]->joined.n; j++)
+            lmq_tensor_free(&checkpoint->aparts[i]->parts[j]);
+        free(checkpoint->aparts[i]);
+    }
+    free(checkpoint->aparts);
     for (size_t i = 0; i < checkpoint->n_packings; i++)
         free(checkpoint->packings[i]);
     free(checkpoint->packings);

@@ -129,6 +129,13 @@ struct lmq_tensor {
                                     shares, or NULL */
 };
 
+/* What a tensor with `joined` was put together of, where files have that apart;
+ * the name of the first part is the whole's. */
+struct lmq_apart {
+    struct lmq_joined joined;
+    struct lmq_tensor parts[LMQ_MOST_FUSED];
+};
+
 /* How a source arranges what we keep apart (split.c puts it in order). */
 struct lmq_source {
     bool has_rotary_pairs;  /* the two of a pair stand side by side */
@@ -182,6 +189,8 @@ struct lmq_checkpoint {
     size_t n_tensors, tensors_capacity;
     struct lmq_packing **packings; /* of the tensors; owned */
     size_t n_packings, packings_capacity;
+    struct lmq_apart **aparts; /* owned */
+    size_t n_aparts, aparts_capacity;
     struct lmq_input **files;
     size_t n_files, files_capacity;
     struct lmq_originals originals; /* every file that is a part of it */

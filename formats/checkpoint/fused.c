@@ -141,6 +141,20 @@ fused_delta(const struct lmq_hparams *h, enum lmq_role fused,
                                         : give(parts, ba, 2);
 }
 
+/* Its convolution, which only files have apart. */
+static size_t
+fused_conv(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
+{
+    uint64_t keys = lmq_delta_key_width(h);
+    const struct lmq_fused_rows table[] = {
+        {LMQ_ROLE_DELTA_CONV_Q, keys, 0, 0, 0},
+        {LMQ_ROLE_DELTA_CONV_K, keys, keys, 0, 0},
+        {LMQ_ROLE_DELTA_CONV_V, lmq_delta_value_width(h), 2 * keys, 0, 0},
+    };
+
+    return give(parts, table, 3);
+}
+
 static size_t
 fused_recurrent(const struct lmq_hparams *h, enum lmq_role fused,
                 struct lmq_fused_rows *parts)
@@ -168,6 +182,10 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
     switch ((int)fused) {
     case LMQ_ROLE_ATTN_QKV:
         return fused_qkv(hparams, layer, is_alone, order, parts);
+    case LMQ_ROLE_DELTA_CONV:
+        return is_delta && hparams->recurrence == LMQ_RECURRENCE_DELTA
+                   ? fused_conv(hparams, parts)
+                   : 0;
     case LMQ_ROLE_DELTA_QKVZ:
     case LMQ_ROLE_DELTA_BA:
         if (is_delta)

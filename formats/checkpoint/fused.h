@@ -34,8 +34,9 @@ enum lmq_qkv_order {
 };
 
 /* The parts of a fused matrix of attention, or of what is in its place, in a
- * layer: ATTN_QKV, DELTA_QKVZ, DELTA_BA, and ATTN_Q with its gate. How many
- * there are; 0: this layer has no such matrix. */
+ * layer: ATTN_QKV, DELTA_QKVZ, DELTA_BA, and ATTN_Q with its gate; and those of
+ * DELTA_CONV, which files have apart. How many there are; 0: this layer has no
+ * such matrix. */
 size_t lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
                       enum lmq_role fused, enum lmq_qkv_order order,
                       struct lmq_fused_rows parts[LMQ_MOST_FUSED]);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "formats/checkpoint/apart.h"
 
 /* ---- Parts ---- */
 
@@ -43,44 +44,12 @@ turn(const struct lmq_checkpoint *checkpoint, const struct lmq_source *as,
 
 /* ---- Joining ---- */
 
-static unsigned
-gcd(unsigned a, unsigned b)
-{
-    return b == 0 ? a : gcd(b, a % b);
-}
-
-/* What holds for all rows: groups that all of them have, bits and a type that
- * say all of their numbers. */
-static void
-agree(struct lmq_tensor *whole, const struct lmq_tensor *part)
-{
-    unsigned group = part->quant.group_size;
-
-    whole->quant.group_size =
-        whole->quant.group_size == 0 || group == 0
-            ? 0
-            : gcd(whole->quant.group_size, group);
-    if (part->quant.bits > whole->quant.bits)
-        whole->quant.bits = part->quant.bits;
-    if (part->quant.rotation > whole->quant.rotation)
-        whole->quant.rotation = part->quant.rotation;
-    if (part->dtype != whole->dtype) {
-        whole->dtype = LMQ_DTYPE_F32;
-        whole->encoding = NULL;
-    }
-    if (part->blocks != whole->blocks)
-        whole->blocks = NULL;
-}
-
 /* In place of its first part; the others are left out. */
 static void
 join(struct lmq_arranged *arranged, const struct lmq_joined *joined,
      struct lmq_tensor *const *found, enum lmq_role role)
 {
     struct lmq_joined *kept = &arranged->joined[arranged->n_joined++];
-    struct lmq_tensor *whole = found[0];
-    uint64_t dims[2] = {0, whole->n_cols};
-    uint32_t n_dims = whole->n_dims;
 
     *kept = *joined;
     for (size_t i = 0; i < joined->n; i++) {
@@ -89,17 +58,9 @@ join(struct lmq_arranged *arranged, const struct lmq_joined *joined,
             (arranged->n_joined - 1) + i];
         *own = *found[i];
         kept->parts[i] = own;
-        dims[0] += joined->rows[i].n;
         found[i]->place.role = LMQ_ROLE_OTHER;
     }
-    whole->place = kept->parts[0]->place;
-    whole->place.role = role;
-    whole->view = (struct lmq_view){0};
-    whole->packing = NULL;
-    whole->joined = kept;
-    lmq_tensor_set_dims(whole, dims, n_dims);
-    for (size_t i = 1; i < joined->n; i++)
-        agree(whole, kept->parts[i]);
+    lmq_tensor_join(found[0], kept, role);
 }
 
 /* The parts of one kind in one layer, if they are all there: matrices, or their

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/size.h"
+#include "formats/checkpoint/apart.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/checkpoint/fused.h"
 #include "quantize/blocks.h"
@@ -245,11 +246,18 @@ adopt_turn(struct lmq_checkpoint *checkpoint)
         }
 }
 
+static bool
+is_convolution(enum lmq_role role)
+{
+    return role == LMQ_ROLE_DELTA_CONV || role == LMQ_ROLE_DELTA_CONV_Q ||
+           role == LMQ_ROLE_DELTA_CONV_K || role == LMQ_ROLE_DELTA_CONV_V;
+}
+
 /* (channels, steps, 1), as mlx-lm has it; others (channels, 1, steps). */
 static bool
 is_turned_convolution(const struct lmq_tensor *tensor)
 {
-    return tensor->place.role == LMQ_ROLE_DELTA_CONV && tensor->n_dims == 3 &&
+    return is_convolution(tensor->place.role) && tensor->n_dims == 3 &&
            tensor->dims[1] > 1 && tensor->dims[2] == 1;
 }
 
@@ -555,7 +563,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
         lmq_tensor_set_dims(tensor, tensor->dims + 1, 1);
     if (tensor->n_dims == 2 && is_flat(&checkpoint->hparams, tensor))
         lmq_tensor_set_dims(tensor, &tensor->n_elements, 1);
-    if (tensor->place.role == LMQ_ROLE_DELTA_CONV && tensor->n_dims == 3 &&
+    if (is_convolution(tensor->place.role) && tensor->n_dims == 3 &&
         (tensor->dims[1] == 1 || tensor->dims[2] == 1)) {
         const uint64_t dims[2] = {tensor->dims[0],
                                   tensor->dims[1] * tensor->dims[2]};
@@ -608,5 +616,5 @@ lmq_checkpoint_split(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     checkpoint->n_tensors = kept;
     for (size_t i = 0; i < kept && status == LMQ_OK; i++)
         status = arrange(checkpoint, &checkpoint->tensors[i], err);
-    return status;
+    return status == LMQ_OK ? lmq_checkpoint_join(checkpoint, err) : status;
 }
