@@ -81,13 +81,14 @@ lmq_tensor_part(const struct lmq_tensor *tensor, uint64_t *element)
 /* ---- Convolutions ---- */
 
 /* `at`: where each part stands among the tensors, counted from 1; 0: it is not
- * there. */
+ * there. Together they are all channels, wherever these are cut: the library
+ * saves three parts of one size. */
 static enum lmq_status
 check_parts(const struct lmq_checkpoint *checkpoint, size_t layer,
-            const struct lmq_joined *joined, const size_t *at,
-            struct lmq_error *err)
+            struct lmq_joined *joined, const size_t *at, struct lmq_error *err)
 {
     uint32_t width = checkpoint->hparams.conv_width;
+    uint64_t wanted = lmq_delta_channels(&checkpoint->hparams), n_rows = 0;
 
     for (size_t i = 0; i < joined->n; i++) {
         const struct lmq_place place = {joined->rows[i].role, LMQ_PART_WEIGHT,
@@ -98,13 +99,18 @@ check_parts(const struct lmq_checkpoint *checkpoint, size_t layer,
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "lacks the tensor %s (layers count from 0)", name);
         const struct lmq_tensor *part = &checkpoint->tensors[at[i] - 1];
-        if (part->n_dims != 2 || part->n_rows != joined->rows[i].n ||
-            part->n_cols != width)
+        joined->rows[i].first = n_rows;
+        joined->rows[i].n = part->n_rows;
+        if (part->n_dims != 2 || part->n_cols != width ||
+            part->n_rows > wanted - n_rows ||
+            (i + 1 == joined->n && part->n_rows < wanted - n_rows))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "tensor '%s' is %" PRIu64 " x %" PRIu64
-                            ", but the configuration says %" PRIu64 " x %u",
+                            ", but the configuration says %" PRIu64 " x %u "
+                            "of it and those like it",
                             part->stored_name, part->n_rows, part->n_cols,
-                            joined->rows[i].n, width);
+                            wanted, width);
+        n_rows += part->n_rows;
     }
     return LMQ_OK;
 }
