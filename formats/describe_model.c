@@ -76,8 +76,13 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
             "attention and feed-forward side by side, with one norm",
     };
 
+    uint32_t n_after = count_layers(h, LMQ_LAYER_AFTER);
+
     say_kind(words, (int)h->norm, norms);
     say_kind(words, (int)h->norm_place, places);
+    if (n_after > 0)
+        say(words, "%s in %u of %u layers", places[LMQ_NORMS_AFTER], n_after,
+            h->n_layers);
     say_kind(words, (int)h->residual, residuals);
     say_number(words, "embeddings times", h->embedding_scale, 1);
     if (h->has_embedding_norm)
@@ -115,6 +120,7 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
     n = count_layers(h, LMQ_LAYER_BESIDE);
     if (n > 0)
         say(words, "beside attention in %u of them", n);
+    say_number(words, "what states are written, times", h->beta_scale, 1);
     if (h->has_bare_states)
         say(words, "states without norms");
     if (h->step_rank > 0)

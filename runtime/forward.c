@@ -48,13 +48,19 @@ is_parallel(const struct lmq_hparams *h)
     return h->residual != LMQ_RESIDUAL_SEQUENTIAL;
 }
 
+static enum lmq_norm_place
+norm_place(const struct lmq_member *member)
+{
+    return lmq_layer_norm_place(member->h, member->index);
+}
+
 /* Whether both blocks' inputs are made before attention, and differ: x itself
  * will have changed when the feed-forward looks at it. */
 static bool
-has_two_inputs(const struct lmq_hparams *h)
+has_two_inputs(const struct lmq_member *member)
 {
-    return h->residual == LMQ_RESIDUAL_PARALLEL ||
-           (is_parallel(h) && h->norm_place == LMQ_NORMS_AFTER);
+    return member->h->residual == LMQ_RESIDUAL_PARALLEL ||
+           (is_parallel(member->h) && norm_place(member) == LMQ_NORMS_AFTER);
 }
 
 /* The inputs of attention and of the feed-forward, (n, dim): xn, or x itself
@@ -62,15 +68,15 @@ has_two_inputs(const struct lmq_hparams *h)
 static float *
 attention_input(const struct lmq_member *member)
 {
-    return member->h->norm_place == LMQ_NORMS_AFTER ? member->work->x
-                                                    : member->work->xn;
+    return norm_place(member) == LMQ_NORMS_AFTER ? member->work->x
+                                                 : member->work->xn;
 }
 
 static float *
 feed_input(const struct lmq_member *member)
 {
-    return has_two_inputs(member->h) ? member->work->feed_xn
-                                     : attention_input(member);
+    return has_two_inputs(member) ? member->work->feed_xn
+                                  : attention_input(member);
 }
 
 /* xn = norm(x) of token t; xn = x for norms after the blocks. */
@@ -82,7 +88,7 @@ norm_token(const struct lmq_member *member, const struct lmq_gain *gain,
     const float *x = member->work->x + t * dim; /* (dim) */
     float *xn = input + t * dim;                /* (dim) */
 
-    if (member->h->norm_place != LMQ_NORMS_AFTER)
+    if (norm_place(member) != LMQ_NORMS_AFTER)
         lmq_norm(member->h, gain, x, dim, xn); /* xn = norm(x) */
     else if (input != member->work->x)
         memcpy(xn, x, dim * sizeof(*x)); /* xn = x */
@@ -100,7 +106,7 @@ add_token(const struct lmq_member *member, const float *bias,
     float *x = member->work->x + t * dim;     /* (dim) */
     float *out = member->work->out + t * dim; /* (dim) */
 
-    if (member->h->norm_place != LMQ_NORMS_BEFORE) {
+    if (norm_place(member) != LMQ_NORMS_BEFORE) {
         if (bias != NULL)
             kernels->add(out, bias, dim); /* out += bias */
         lmq_norm(member->h, post_norm, out, dim, out); /* out = norm(out) */
@@ -127,7 +133,7 @@ make_inputs(const struct lmq_member *member)
             continue;
         }
         norm_token(member, &layer->attention.norm, t, attention_input(member));
-        if (has_two_inputs(member->h))
+        if (has_two_inputs(member))
             norm_token(member, &layer->feed.norm, t, feed_input(member));
     }
 }

@@ -26,8 +26,9 @@ lmq_mendable(const struct lmq_hparams *h, const struct lmq_place *place,
          * 2.90e-4.)
          */
         *is_output = true;
-        return h->norm_place == LMQ_NORMS_BEFORE && h->residual_scale != 0 &&
-                       !is_of_expert
+        return lmq_layer_norm_place(h, (size_t)place->layer) ==
+                           LMQ_NORMS_BEFORE &&
+                       h->residual_scale != 0 && !is_of_expert
                    ? h->dim
                    : 0;
     case LMQ_ROLE_FFN_GATE:

@@ -21,6 +21,7 @@ lmq_hparams_init(struct lmq_hparams *hparams)
         .residual_scale = 1,
         .logit_scale = 1,
         .value_scale = 1,
+        .beta_scale = 1,
         .rope_theta = 10000,
         .rope_factor = 1,
         .rope_beta_fast = 32,
@@ -110,7 +111,7 @@ static void
 clear_layers(struct lmq_hparams *h, enum lmq_layer_kind kind)
 {
     for (size_t i = 0; i < LMQ_MAX_LAYERS; i++)
-        h->layers[i] &= (unsigned char)~(unsigned)kind;
+        h->layers[i] &= (uint16_t)~(unsigned)kind;
 }
 
 uint32_t
@@ -191,7 +192,7 @@ settle_windows(struct lmq_hparams *h)
 /* What no layer has needs no sizes; what a recurrent layer does not compute
  * with is as it usually is. */
 static void
-settle_delta(struct lmq_hparams *h)
+settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
 {
     bool has_delta = false;
 
@@ -199,15 +200,19 @@ settle_delta(struct lmq_hparams *h)
         if (lmq_layer_is(h, i, LMQ_LAYER_DELTA)) {
             has_delta = true;
             if (lmq_layer_only_recurs(h, i))
-                h->layers[i] &=
-                    (unsigned char)~(LMQ_LAYER_FULL | LMQ_LAYER_NOPE);
+                h->layers[i] &= (uint16_t)~(LMQ_LAYER_FULL | LMQ_LAYER_NOPE);
         } else {
-            h->layers[i] &= (unsigned char)~LMQ_LAYER_BESIDE;
+            h->layers[i] &= (uint16_t)~LMQ_LAYER_BESIDE;
         }
     if (has_delta && lmq_is_convolution(h))
         h->n_delta_key_heads = h->delta_key_dim = 0;
     if (!has_delta || lmq_is_convolution(h))
         h->has_bare_states = false;
+    if (!has_delta || lmq_is_convolution(h) || h->has_bare_states ||
+        !(h->state_eps < h->norm_eps || h->state_eps > h->norm_eps))
+        h->state_eps = 0;
+    if (!has_delta || h->recurrence != LMQ_RECURRENCE_DELTA)
+        h->beta_scale = usual->beta_scale;
     if (!has_delta || !lmq_is_selective(h)) {
         h->step_rank = 0;
         h->has_step_norms = false;
@@ -266,7 +271,7 @@ settle_sinks(struct lmq_hparams *h)
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
         if (!lmq_layer_has_attention(h, i))
-            h->layers[i] &= (unsigned char)~LMQ_LAYER_SINKLESS;
+            h->layers[i] &= (uint16_t)~LMQ_LAYER_SINKLESS;
         else
             has_any |= lmq_layer_has_sinks(h, i);
     h->has_sinks = has_any;
@@ -285,7 +290,7 @@ settle_halves(struct lmq_hparams *h)
                          : lmq_layer_is(h, i, LMQ_LAYER_BARE)
                              ? LMQ_LAYER_DENSE
                              : 0;
-        h->layers[i] &= (unsigned char)~never;
+        h->layers[i] &= (uint16_t)~never;
     }
 }
 
@@ -335,6 +340,8 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->glu_limit = h->glu_offset = 0;
     if (!h->has_attn_gate)
         h->has_head_gate = false;
+    if (h->norm_place == LMQ_NORMS_AFTER)
+        clear_layers(h, LMQ_LAYER_AFTER);
 }
 
 void
@@ -352,7 +359,7 @@ lmq_hparams_settle(struct lmq_hparams *h)
     settle_absent(h, &usual);
     settle_sinks(h);
     settle_rope(h, &usual);
-    settle_delta(h);
+    settle_delta(h, &usual);
     settle_halves(h);
     settle_windows(h);
     settle_experts(h, &usual);

@@ -137,7 +137,9 @@ enum lmq_layer_kind {
     LMQ_LAYER_FEED = 32,   /* nothing but a feed-forward */
     LMQ_LAYER_BESIDE = 64, /* attention beside the recurrence, of the same
                               input; both are added */
-    LMQ_LAYER_SINKLESS = 128 /* no sinks, though the others have some */
+    LMQ_LAYER_SINKLESS = 128, /* no sinks, though the others have some */
+    LMQ_LAYER_AFTER = 256  /* norms behind its blocks, wherever the others have
+                              theirs */
 };
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
@@ -152,7 +154,7 @@ struct lmq_hparams {
     uint32_t context;        /* positions it was trained for */
     uint32_t context_end;    /* behind so many another computation begins; 0:
                                 it never does */
-    unsigned char layers[LMQ_MAX_LAYERS]; /* bits of lmq_layer_kind */
+    uint16_t layers[LMQ_MAX_LAYERS]; /* bits of lmq_layer_kind */
 
     /* Blocks */
     enum lmq_norm norm;
@@ -209,6 +211,8 @@ struct lmq_hparams {
     uint32_t delta_key_dim, delta_value_dim; /* of a head */
     uint32_t conv_width;     /* tokens that its convolution sees */
     bool has_bare_states;    /* what a state gives has no norm */
+    double state_eps;        /* of this norm; 0: norm_eps */
+    double beta_scale;       /* of how much the delta rule writes; 1 */
     uint32_t step_rank;      /* time steps by two matrices; 0: by one */
     bool has_step_norms;     /* of what stands between these two, of keys, of
                                 queries */
@@ -411,6 +415,14 @@ lmq_layer_has_sinks(const struct lmq_hparams *hparams, size_t layer)
 {
     return hparams->has_sinks &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_SINKLESS);
+}
+
+/* Where the layer's norms stand. */
+static inline enum lmq_norm_place
+lmq_layer_norm_place(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_AFTER) ? LMQ_NORMS_AFTER
+                                                         : hparams->norm_place;
 }
 
 /* Whether norms have weights. */

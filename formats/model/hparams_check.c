@@ -214,7 +214,8 @@ check_beside(const struct lmq_hparams *h, struct lmq_error *err)
         if (lmq_layer_is(h, i, LMQ_LAYER_BESIDE) &&
             (lmq_is_convolution(h) || lmq_is_selective(h) ||
              h->n_borrowing > 0 ||
-             h->kv_lora_rank > 0 || h->norm_place != LMQ_NORMS_BEFORE ||
+             h->kv_lora_rank > 0 ||
+             lmq_layer_norm_place(h, i) != LMQ_NORMS_BEFORE ||
              h->residual != LMQ_RESIDUAL_SEQUENTIAL))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "layer %u has attention beside a recurrence, which "

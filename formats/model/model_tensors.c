@@ -131,13 +131,14 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
     bool has_latent_q = is_latent && h->q_lora_rank > 0;
     bool has_states = is_delta && !lmq_is_convolution(h);
     bool is_state_space = lmq_is_state_space(h);
+    enum lmq_norm_place norm_place = lmq_layer_norm_place(h, layer);
     const struct {
         bool is_so;
         unsigned what;
     } list[] = {
         {lmq_norms_weigh(h), HAS_NORMS},
-        {h->norm_place != LMQ_NORMS_AFTER, NORMS_BEFORE},
-        {h->norm_place != LMQ_NORMS_BEFORE, NORMS_AFTER},
+        {norm_place != LMQ_NORMS_AFTER, NORMS_BEFORE},
+        {norm_place != LMQ_NORMS_BEFORE, NORMS_AFTER},
         {h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM, TWO_NORMS},
         {h->qk_norm != LMQ_QK_NORM_NONE && h->qk_norm != LMQ_QK_NORM_BARE,
          QK_NORMS},

@@ -12,7 +12,7 @@
  *   the delta rule, with b = W_beta xn, q = q / |q| / sqrt(key dim),
  *   k = k / |k|
  *       S = decay S
- *       d = sigmoid(b) (v - k S)
+ *       d = scale sigmoid(b) (v - k S)
  *       S = S + k d
  *       o = q S
  *   attention = rmsnorm(o) * silu(z)        (n, value heads, value dim)
@@ -47,6 +47,13 @@
 
 /* What is added to the square of a length, so that none is 0. */
 #define LENGTH_EPS 1e-6f
+
+/* Of the norms of what states give. */
+static float
+state_eps(const struct lmq_hparams *h)
+{
+    return (float)(h->state_eps > 0 ? h->state_eps : h->norm_eps);
+}
 
 /* ---- Queries, keys, time steps ---- */
 
@@ -89,8 +96,8 @@ decay_of(float decay, float step)
 }
 
 /* a = exp(-exp(A) step), step = softplus(a + bias): what a token leaves of the
- * state; the step itself where keys decay each for itself. b = sigmoid(b), or
- * the step: how much it writes. */
+ * state; the step itself where keys decay each for itself. b = scale
+ * sigmoid(b), or the step: how much it writes. */
 static void
 set_steps(const struct lmq_member *member)
 {
@@ -106,10 +113,12 @@ set_steps(const struct lmq_member *member)
         kernels->softplus(a, n_heads);
         if (lmq_is_selective(member->h))
             continue;
-        if (lmq_is_state_space(member->h))
+        if (lmq_is_state_space(member->h)) {
             memcpy(b, a, n_heads * sizeof(*b));
-        else
+        } else {
             kernels->sigmoid(b, n_heads);
+            kernels->scale(b, n_heads, (float)member->h->beta_scale);
+        }
         for (size_t i = 0; i < n_heads; i++)
             a[i] = decay_of(part->delta_decay[i], a[i]);
     }
@@ -143,7 +152,7 @@ delta_step(const struct lmq_member *member, const struct token *token)
                    o);                /* S += k d; o = q S */
     if (!member->h->has_bare_states)
         kernels->rmsnorm(o, member->layer->attention.delta_norm.weight, values,
-                         (float)member->h->norm_eps, o);
+                         state_eps(member->h), o);
     kernels->silu(token->z, values);
     kernels->mul(o, token->z, values); /* o = norm(o) silu(z) */
 }
@@ -245,7 +254,7 @@ norm_shared(const struct lmq_member *member)
     for (size_t i = from; i < to; i++) {
         float *o = member->work->attention + i * span;
         member->kernels->rmsnorm(o, weight + i % n_norms * span, span,
-                                 (float)member->h->norm_eps, o);
+                                 state_eps(member->h), o);
     }
 }
 

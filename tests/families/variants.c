@@ -263,6 +263,19 @@ describe_beside(struct lmq_hparams *h)
     h->conv_width = 4;
 }
 
+/* A layer of each of both kinds has its norms behind its blocks, which look at
+ * the same stream. */
+static void
+describe_mixed(struct lmq_hparams *h)
+{
+    describe_delta(h);
+    h->layers[1] |= LMQ_LAYER_AFTER;
+    h->layers[2] |= LMQ_LAYER_AFTER;
+    h->norm_place = LMQ_NORMS_AROUND;
+    h->beta_scale = 2;
+    h->state_eps = 0.01;
+}
+
 /* No norm has weights. */
 static void
 describe_bare(struct lmq_hparams *h)
@@ -294,6 +307,7 @@ static const struct {
     {"bare", describe_bare, true},
     {"beside", describe_beside, true},
     {"selective", describe_selective, true},
+    {"mixed", describe_mixed, true},
 };
 
 size_t
@@ -488,9 +502,9 @@ add_attention(struct builder *b, int32_t l)
     uint32_t n_kv = lmq_layer_kv_heads(h, (size_t)l);
     bool borrows = lmq_layer_borrows(h, (size_t)l);
 
-    if (h->norm_place != LMQ_NORMS_AFTER)
+    if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_AFTER)
         add_norm(b, LMQ_ROLE_ATTN_NORM, l, -1, h->dim);
-    if (h->norm_place != LMQ_NORMS_BEFORE)
+    if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_BEFORE)
         add_norm(b, LMQ_ROLE_ATTN_POST_NORM, l, -1, h->dim);
     if (lmq_layer_is(h, (size_t)l, LMQ_LAYER_DELTA))
         add_recurrence(b, l);
@@ -544,10 +558,10 @@ add_feed(struct builder *b, int32_t l)
 {
     const struct lmq_hparams *h = b->h;
 
-    if (h->norm_place != LMQ_NORMS_AFTER &&
+    if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_AFTER &&
         h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM)
         add_norm(b, LMQ_ROLE_FFN_NORM, l, -1, h->dim);
-    if (h->norm_place != LMQ_NORMS_BEFORE)
+    if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_BEFORE)
         add_norm(b, LMQ_ROLE_FFN_POST_NORM, l, -1, h->dim);
     if (!lmq_layer_has_experts(h, (size_t)l)) {
         add_network(b, LMQ_ROLE_FFN_GATE, l, -1,

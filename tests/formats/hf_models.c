@@ -43,7 +43,8 @@ assert_keeps(const struct lmq_hparams *h)
                   err.message);
     again = lmq_hparams_to_json(&back);
     ck_assert(json_equal(json, again));
-    ck_assert_mem_eq(back.layers, h->layers, h->n_layers);
+    ck_assert_mem_eq(back.layers, h->layers,
+                     h->n_layers * sizeof(h->layers[0]));
     json_decref(json);
     json_decref(again);
 }

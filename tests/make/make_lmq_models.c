@@ -283,6 +283,16 @@ describe_selective(struct lmq_hparams *h)
     h->latent_eps = 0.01;
 }
 
+/* Norms before the parts of the one layer, behind those of the other. */
+static void
+describe_mixed(struct lmq_hparams *h)
+{
+    describe_delta(h);
+    h->layers[1] |= LMQ_LAYER_AFTER;
+    h->beta_scale = 2;
+    h->state_eps = 0.01;
+}
+
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -327,6 +337,9 @@ static const struct {
     {"selective", describe_selective, true, "rows",
      "state spaces of which each key decays for itself, norms of time steps "
      "with weights."},
+    {"mixed", describe_mixed, false, "rows",
+     "the gated delta rule that writes twice as much, with an epsilon of its "
+     "own, and a layer with norms after."},
 };
 
 static void
@@ -401,6 +414,9 @@ static const struct {
      "a layer that it does not have, without sinks."},
     {"sinks", "bad-model-sinks.lmq", "\"sinkless_layers\":[1]",
      "\"sinkless_layers\":[ ]", false, "M7", "sinks that lack in a layer."},
+    {"mixed", "bad-model-after.lmq", "\"after_layers\":[1]",
+     "\"after_layers\":[2]", false, "M3",
+     "a layer that it does not have, with norms after."},
     {"clipped", "bad-model-requires.lmq", "\"requires\":[\"r",
      "\"requires\":[\"R", false, "R44", "it requires what it does not have."},
     {"clipped", "bad-model-shape.lmq", "\"hidden_dim\":12",

@@ -95,8 +95,9 @@ describe_blocks(struct lmq_hparams *h)
     h->glu_limit = perhaps(0.5, 2);
     h->glu_offset = perhaps(0.5, 1);
     for (uint32_t i = 0; i < h->n_layers; i++)
-        h->layers[i] = (unsigned char)(
-            from_to(0, 7) | (once_in(4) ? LMQ_LAYER_SINKLESS : 0));
+        h->layers[i] = (uint16_t)(
+            from_to(0, 7) | (once_in(4) ? LMQ_LAYER_SINKLESS : 0) |
+            (once_in(4) ? LMQ_LAYER_AFTER : 0));
     h->has_attn_gate = once_in(4);
     h->has_head_gate = h->has_attn_gate && once_in(2);
 }
@@ -122,13 +123,19 @@ describe_recurrence(struct lmq_hparams *h)
     may_attend &= h->recurrence != LMQ_RECURRENCE_CONVOLUTION &&
                   h->recurrence != LMQ_RECURRENCE_SELECTIVE;
     h->has_bare_states = once_in(3);
+    h->state_eps = perhaps(1e-4, 1e-1);
+    h->beta_scale = once_in(2) ? 1 : number(0.5, 2);
     h->step_rank = from_to(1, 9);
     h->has_step_norms = once_in(2);
     h->has_step_norm_weights = once_in(2);
     for (uint32_t i = 0; i < h->n_layers; i++) {
         if (once_in(2))
             h->layers[i] |= LMQ_LAYER_DELTA |
-                            (may_attend && once_in(2) ? LMQ_LAYER_BESIDE : 0);
+                            (may_attend &&
+                                     !lmq_layer_is(h, i, LMQ_LAYER_AFTER) &&
+                                     once_in(2)
+                                 ? LMQ_LAYER_BESIDE
+                                 : 0);
         else if (has_halves && once_in(3))
             h->layers[i] |= LMQ_LAYER_FEED;
         if (has_halves && lmq_layer_mixes(h, i) && once_in(3))
@@ -148,7 +155,7 @@ describe_attention(struct lmq_hparams *h)
         h->n_kv_heads = h->n_heads;
         h->kv_lora_rank = from_to(1, 9);
         for (uint32_t i = 0; i < h->n_layers; i++)
-            h->layers[i] &= (unsigned char)~LMQ_LAYER_BESIDE;
+            h->layers[i] &= (uint16_t)~LMQ_LAYER_BESIDE;
         h->q_lora_rank = once_in(2) ? from_to(1, 9) : 0;
         h->latent_eps = once_in(2) ? number(1e-7, 1e-2) : 0;
         h->head_dim += 2;

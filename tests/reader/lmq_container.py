@@ -97,11 +97,11 @@ for _type, _limit, _default, _least, _names in (
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
-         'score_growth glu_limit glu_offset latent_eps router_reach'),
+         'score_growth glu_limit glu_offset latent_eps router_reach state_eps'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
-         'activation_slope value_scale'),
+         'activation_slope value_scale beta_scale'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
          'embedding_norm sinks attn_gate attn_gate_by_head '
@@ -121,7 +121,7 @@ for _type, _limit, _default, _least, _names in (
          'recurrence'),
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
-         'beside_layers sinkless_layers'),
+         'beside_layers sinkless_layers after_layers'),
         ('factors', 512, (), None, 'rope_short rope_long'),
         ('keys', None, None, None, 'requires')):
     for _name in _names.split():

@@ -49,8 +49,12 @@ class Description:
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
-                    'glu_offset router_reach value_scale').split():
+                    'glu_offset router_reach value_scale state_eps '
+                    'beta_scale').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
+
+    def place(self, layer):
+        return 'after' if layer in self.after_layers else self.norm_place
 
     def windowed(self, layer):
         return self.sliding_window > 0 and layer not in self.full
@@ -166,7 +170,8 @@ class Description:
             m5(not self.selective or self.step_rank >= 1 and d == 1, 'step_rank')
             m5(max(values * c * d, 2 * keys * c + values * d) <= HUGE, 'wide recurrence')
         m5(not self.delta - self.alone or self.has_state and not self.selective
-           and not self.n_borrowing and not self.k and self.norm_place == 'before'
+           and not self.n_borrowing and not self.k
+           and {self.place(i) for i in self.delta - self.alone} == {'before'}
            and self.residual == 'sequential', 'attention beside a recurrence')
         m5(not self.feeding & (self.bare | self.delta), 'a layer that does nothing')
         m5(not self.bare | self.feeding or self.residual == 'sequential', 'halves')
@@ -280,10 +285,10 @@ class Description:
             mixes, feeds = i not in self.feeding, i not in self.bare
             attends = mixes and i not in self.alone
             roles = [8] if mixes else []
-            if normed and self.norm_place != 'after':
+            if normed and self.place(i) != 'after':
                 roles += [4] if mixes else []
                 roles += [9] if feeds and self.residual != 'parallel_one_norm' else []
-            if normed and self.norm_place != 'before':
+            if normed and self.place(i) != 'before':
                 roles += ([16] if mixes else []) + ([17] if feeds else [])
             if i in self.delta:
                 roles += [36] + ([5, 6, 7] if i in self.alone else [56, 57, 58, 60])
@@ -375,7 +380,9 @@ class Computation:
 
     def norm(self, x, role, layer=-1, item=-1, kind=None, bare=False):
         kind = kind or self.d.norm
-        eps = self.d.latent_eps if role in (26, 29, 62, 63, 64) else 0
+        eps = {26: self.d.latent_eps, 29: self.d.latent_eps,
+               37: self.d.state_eps, 62: self.d.latent_eps,
+               63: self.d.latent_eps, 64: self.d.latent_eps}.get(role, 0)
         if not kind.startswith('rms'):
             x = x - x.mean(axis=-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True)
@@ -551,7 +558,8 @@ class Computation:
         if delta:
             q, k = (x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
                     for x in (q, k))
-            q, b = q / math.sqrt(c), sigmoid(self.product(u, 34, layer))
+            q = q / math.sqrt(c)
+            b = d.beta_scale * sigmoid(self.product(u, 34, layer))
         g = self.product(u, roles[3], layer)
         g = (g * sigmoid(g)).reshape(n, heads, -1)
         t = np.log1p(np.exp(self.product(seen, 33, layer)))
@@ -570,7 +578,7 @@ class Computation:
         else:
             o = (o + self.tensor(55, layer)[:, None] * v) * g
         if not delta and not d.bare_states:
-            o = self.norm(o.reshape(n, keys, -1), None, kind='rms', bare=True)
+            o = self.norm(o.reshape(n, keys, -1), 37, kind='rms', bare=True)
             o = o.reshape(n, -1) * self.tensor(37, layer)
         return self.product(o.reshape(n, -1), roles[4], layer)
 
@@ -715,10 +723,10 @@ class Computation:
         self.lent, inputs = {}, self.inputs(x, tokens)
         for i in range(d.n_layers):
             def before(x, role):
-                return x if d.norm_place == 'after' else self.norm(x, role, i)
+                return x if d.place(i) == 'after' else self.norm(x, role, i)
 
             def after(x, role):
-                return x if d.norm_place == 'before' else self.norm(x, role, i)
+                return x if d.place(i) == 'before' else self.norm(x, role, i)
             a, f = 0, 0
             if i not in d.feeding:
                 u = before(x, 4)

@@ -108,6 +108,10 @@ class Model:
             h["full_layers"] = []
             h["sliding_window"] = h["rope_local_theta"] = 0
 
+    def norm_place(self, layer):
+        return "after" if layer in self.h["after_layers"] else \
+            self.h["norm_place"]
+
     def window(self, layer):
         return 0 if layer in self.h["full_layers"] else \
             self.h["sliding_window"]
@@ -207,7 +211,9 @@ class Model:
              "a layer that does nothing")
         need(not {*h["delta_layers"]} & {*h["beside_layers"]} or
              h["recurrence"] not in ("convolution", "selective") and not h["n_borrowing"] and
-             not h["kv_lora_rank"] and h["norm_place"] == "before" and
+             not h["kv_lora_rank"] and
+             all(self.norm_place(i) == "before" for i in
+                 {*h["delta_layers"]} & {*h["beside_layers"]}) and
              h["residual"] == "sequential", "attention beside a recurrence")
         if h["delta_layers"]:
             keys, values = h["n_delta_key_heads"], h["n_delta_value_heads"]
@@ -288,10 +294,10 @@ class Model:
         for first, last, there in (
                 ("attn_norm", "post_attention_norm", self.mixes(layer)),
                 ("ffn_norm", "post_ffw_norm", self.feeds(layer))):
-            if norms and there and h["norm_place"] != "after" and (
+            if norms and there and self.norm_place(layer) != "after" and (
                     first, h["residual"]) != ("ffn_norm", "parallel_one_norm"):
                 yield first, (dim,), False, bias
-            if norms and there and h["norm_place"] != "before":
+            if norms and there and self.norm_place(layer) != "before":
                 yield last, (dim,), False, bias
         if layer in h["delta_layers"]:
             yield from self.recurrent(layer, dim)
@@ -471,6 +477,8 @@ class Model:
         if name.endswith(("q_a_norm", "kv_a_norm", "ssm_alpha_norm",
                           "ssm_k_norm", "ssm_q_norm")):
             eps = self.h["latent_eps"] or eps
+        if name.endswith("ssm_norm"):
+            eps = self.h["state_eps"] or eps
         mean = 0 if kind.startswith("rms") else sum(x) / len(x)
         x = [a - mean for a in x]
         scale = 1 / math.sqrt(sum(a * a for a in x) / len(x) + eps)
@@ -554,10 +562,10 @@ class Model:
         return x
 
     def mixed(self, layer, at, xs, n):
-        h, after = self.h, self.h["norm_place"] == "after"
+        h, after = self.h, self.norm_place(layer) == "after"
         u = [x if after else self.norm(at + "attn_norm", x) for x in xs]
         a = self.mixture(layer, at, u, n)
-        if h["norm_place"] != "before":
+        if self.norm_place(layer) != "before":
             a = [self.norm(at + "post_attention_norm", x) for x in a]
         scale = h["residual_scale"]
         a = [[scale * b for b in x] for x in a]
@@ -565,19 +573,20 @@ class Model:
 
     def layer(self, layer, xs, n):
         h, at, before, u = self.h, "blk.%d." % layer, xs, None
-        after, scale = h["norm_place"] == "after", h["residual_scale"]
+        place, scale = self.norm_place(layer), h["residual_scale"]
         if self.mixes(layer):
             xs, u = self.mixed(layer, at, xs, n)
         if not self.feeds(layer):
             return xs
         if h["residual"] != "parallel_one_norm":
             base = xs if h["residual"] == "sequential" else before
-            u = [x if after else self.norm(at + "ffn_norm", x) for x in base]
+            u = [x if place == "after" else self.norm(at + "ffn_norm", x)
+                 for x in base]
         out = []
         for x, v in zip(xs, u):
             f = self.experts(at, v, x) if self.has_experts(layer) else \
                 self.feed(at + "ffn_%s", v)
-            if h["norm_place"] != "before":
+            if place != "before":
                 f = self.norm(at + "post_ffw_norm", f)
             out.append(add(x, [scale * b for b in f]))
         return out
@@ -680,7 +689,7 @@ class Model:
                 s[i] = [[math.exp(-math.exp(left) * t) * a for a in row]
                         for left, row in zip(own_decays, s[i])]
                 e = [t * a for a in v[i]] if space else [
-                    sigmoid(beta[i]) *
+                    h["beta_scale"] * sigmoid(beta[i]) *
                     (v[i][j] - sum(key[r] * s[i][r][j] for r in range(c)))
                     for j in range(d)]
                 s[i] = [[a + key[r] * b for a, b in zip(s[i][r], e)]
@@ -693,7 +702,7 @@ class Model:
                     o = self.norm(at + "ssm_norm", o, "rms")
                 mixed += [a * g * sigmoid(g) for a, g in zip(o, gate[i])]
             if space and not h["bare_states"]:
-                mixed = sum((self.norm("", part, "rms", bare=True)
+                mixed = sum((self.norm(at + "ssm_norm", part, "rms", bare=True)
                              for part in cut(mixed, keys)), [])
                 mixed = [a * b for a, b in zip(
                     mixed, self.vector(at + "ssm_norm.weight"))]
