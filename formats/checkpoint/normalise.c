@@ -37,16 +37,20 @@ lmq_tensor_compare(const void *a, const void *b)
 }
 
 /* Where a block has norms behind its parts too, what is called the norm after
- * attention really is that. */
+ * attention really is that; and so is what the library saves instead, which
+ * renames it in all layers of OLMo Hybrid. */
 static bool
 is_post_norm(const struct lmq_checkpoint *checkpoint,
              const struct lmq_tensor *tensor)
 {
     return checkpoint->has_model &&
-           checkpoint->hparams.norm_place != LMQ_NORMS_BEFORE &&
            !checkpoint->source.has_apart_norms &&
            tensor->place.role == LMQ_ROLE_FFN_NORM &&
-           strstr(tensor->stored_name, "post_attention_layernorm") != NULL;
+           lmq_layer_norm_place(&checkpoint->hparams,
+                                (size_t)tensor->place.layer) !=
+               LMQ_NORMS_BEFORE &&
+           (strstr(tensor->stored_name, "post_attention_layernorm") != NULL ||
+            strstr(tensor->stored_name, "feedforward_layer_norm") != NULL);
 }
 
 /* What experts would share, where there are none. */

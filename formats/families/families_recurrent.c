@@ -21,6 +21,12 @@ static const struct lmq_hf_key delta_keys[] = {
     END,
 };
 
+/* Its other sizes follow from those of attention. */
+static const struct lmq_hf_key olmo_hybrid_keys[] = {
+    KEY("linear_conv_kernel_dim", conv_width, 4),
+    END,
+};
+
 static const struct lmq_hf_key qwen3next_keys[] = {
     KEY("num_experts", n_experts, 512),
     KEY("num_experts_per_tok", n_experts_used, 10),
@@ -206,6 +212,14 @@ const struct lmq_family lmq_recurrent_families[] = {
               .joins = LMQ_JOINS_QKV | LMQ_JOINS_Q_GATE,
               .has_tiled_values = true, .has_post_norm_name = true,
               .begin = lmq_gguf_begin_delta}},
+    {.name = "olmo_hybrid", .qk_norm = LMQ_QK_NORM_WHOLE,
+     .hf = {.classes = {{"OlmoHybridForCausalLM", "olmo_hybrid", NULL, false}},
+            RMS_EPS(1e-6), .context = 65536, .theta = 10000,
+            .theta_differs = true, .has_layer_types = true,
+            .keys = {sizes, head_dim, olmo_hybrid_keys},
+            .begin = lmq_hf_begin_olmo_hybrid,
+            .windows = lmq_hf_windows_olmo_hybrid,
+            .finish = lmq_hf_finish_olmo_hybrid, BIASES}},
     /* Granite 4; without Mamba it is one of the older ones. */
     {.name = "granitehybrid",
      .hf = {.classes = {{"GraniteMoeHybridForCausalLM", "granitemoehybrid",

@@ -64,6 +64,11 @@ void lmq_hf_begin_falcon_mamba(struct lmq_hf_config *config);
 void lmq_hf_begin_jamba(struct lmq_hf_config *config);
 void lmq_hf_windows_jamba(struct lmq_hf_config *config);
 
+/* (hf_olmo_hybrid.c) */
+void lmq_hf_begin_olmo_hybrid(struct lmq_hf_config *config);
+void lmq_hf_windows_olmo_hybrid(struct lmq_hf_config *config);
+void lmq_hf_finish_olmo_hybrid(struct lmq_hf_config *config);
+
 /* (hf_recurrent.c) */
 void lmq_hf_windows_delta(struct lmq_hf_config *config);
 void lmq_hf_finish_qwen3next(struct lmq_hf_config *config);

@@ -127,7 +127,8 @@ static const struct {
 static const char *const nameless[] = {
     "gptj", "codegen", "persimmon", "opt", "vaultgemma", "flex-olmo",
     "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "kolibri1",
-    "phimoe", "lfm3",
+    "phimoe", "lfm3", "olmo_hybrid", "olmo_hybrid-turning",
+    "olmo_hybrid-library",
 };
 
 static const char *

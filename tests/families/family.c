@@ -425,6 +425,18 @@ make_ends(struct family_model *m)
             normals(m, s->max_positions * s->dim, 0, EMBEDDING_SIZE);
 }
 
+/* Which of the family's norms the layer may have. */
+static unsigned
+norms_of(const struct oracle_shape *s, size_t layer)
+{
+    const unsigned before = HAS_ATTN_NORM | HAS_FFN_NORM;
+    const unsigned after = HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM;
+
+    if (s->after == NULL)
+        return before | after;
+    return oracle_pattern(s->after, layer) ? after : before;
+}
+
 struct family_model *
 family_make(const struct family *family, size_t grow, size_t vocab,
             uint64_t seed)
@@ -450,14 +462,15 @@ family_make(const struct family *family, size_t grow, size_t vocab,
     for (size_t layer = 0; layer < s->layers; layer++) {
         struct oracle_layer *w = &m->oracle.layers[layer];
         bool mixes = oracle_mixes(s, layer), feeds = oracle_feeds(s, layer);
+        unsigned norms = norms_of(s, layer);
         if (mixes)
-            w->attn_norm = norm_if(m, HAS_ATTN_NORM);
+            w->attn_norm = norm_if(m, HAS_ATTN_NORM & norms);
         if (mixes)
-            w->attn_post_norm = norm_if(m, HAS_ATTN_POST_NORM);
+            w->attn_post_norm = norm_if(m, HAS_ATTN_POST_NORM & norms);
         if (feeds)
-            w->ffn_norm = norm_if(m, HAS_FFN_NORM);
+            w->ffn_norm = norm_if(m, HAS_FFN_NORM & norms);
         if (feeds)
-            w->ffn_post_norm = norm_if(m, HAS_FFN_POST_NORM);
+            w->ffn_post_norm = norm_if(m, HAS_FFN_POST_NORM & norms);
         bool recurs = mixes && oracle_pattern(s->delta, layer);
         if (recurs)
             make_recurrence(m, &w->delta);

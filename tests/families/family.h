@@ -39,6 +39,9 @@ enum stored_as {
     AS_WEIGHT,         /* name.weight, of what has its bias elsewhere */
     AS_CONV,           /* (channels, 1, width), and a bias if there is one */
     AS_CONV_LAST,      /* (channels, width, 1), likewise */
+    AS_CONV_PART,      /* as AS_CONV, of queries (`at` 0), keys or values */
+    AS_CONV_THIRD,     /* the same, three parts of one size, of which the last
+                          may lack some */
     AS_LATENT_KEYS,    /* of each head: (latent, width of a key), turned */
     AS_LATENT_VALUES,  /* of each head: (width of a value, latent) */
     AS_STATES,         /* rows of gates, values, keys, queries, time steps */

@@ -104,6 +104,38 @@
     .theta = 1e6, .dim = 56, .head_dim = 14, .delta_values = 1,               \
     .delta_value_dim = 56
 
+#define OLMO_HYBRID_KEYS                                                      \
+    "'bos_token_id': null, 'eos_token_id': 2, 'hidden_act': 'silu', "         \
+    "'hidden_size': $dim, 'intermediate_size': $hidden, "                     \
+    "'linear_conv_kernel_dim': $conv_width, 'max_position_embeddings': "      \
+    "$positions, 'num_attention_heads': $heads, 'num_hidden_layers': "        \
+    "$layers, 'rms_norm_eps': 0.001, 'tie_word_embeddings': false, "          \
+    "'use_cache': true, 'vocab_size': $vocab, "
+
+#define OLMO_TURNING_CONFIG                                                   \
+    "{'architectures': ['OlmoHybridForCausalLM'], 'model_type': "             \
+    "'olmo_hybrid', 'attention_bias': true, 'layer_types': "                  \
+    "['full_attention', 'linear_attention', 'linear_attention'], "            \
+    "'linear_allow_neg_eigval': false, 'linear_key_head_dim': "               \
+    "$delta_key_dim, 'linear_num_key_heads': $delta_keys, "                   \
+    "'linear_num_value_heads': $delta_values, 'linear_value_head_dim': "      \
+    "$delta_value_dim, 'num_key_value_heads': $kv_heads, " OLMO_HYBRID_KEYS   \
+    "'rope_parameters': {'rope_theta': 500000.0, 'rope_type': 'default'}}"
+
+#define OLMO_TURNING_SHAPE                                                    \
+    .theta = 500000, .dim = 56, .hidden = 92, .layers = 3, .heads = 4,        \
+    .kv_heads = 2, .head_dim = 14, .delta = "011", .after = "100",            \
+    .delta_keys = 2, .delta_values = 6, .delta_key_dim = 18,                  \
+    .delta_value_dim = 10, .conv_width = 3
+
+#define OLMO_HYBRID_BITS                                                      \
+    (LLAMA_BITS | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |                    \
+     HAS_QK_NORM_WHOLE | HAS_HEAD)
+
+#define OLMO_HYBRID_SHAPE                                                     \
+    .vocab = 61, .max_positions = 64, .eps = 1e-3, .state_eps = 1e-5,         \
+    .activation = oracle_silu
+
 static const struct stored lfm3_layer[] = {
     {AS_NORM, "model.layers.#.operator_norm", LAYER(attn_norm)},
     {AS_NORM, "model.layers.#.post_operator_norm", LAYER(attn_post_norm)},
@@ -143,6 +175,60 @@ static const struct stored jamba_layer[] = {
     {AS_SKIP, "model.layers.#.mamba.D", LAYER(delta)},
     {AS_LINEAR, "model.layers.#.mamba.out_proj", LAYER(delta.out)},
     {AS_LINEAR, "model.layers.#.feed_forward.router", LAYER(router)},
+    {AS_END, NULL, 0},
+};
+
+/* As the library computes with it: the norm of the second name stands behind
+ * attention in layers that have it. */
+static const struct stored olmo_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm",
+     LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.post_feedforward_layernorm",
+     LAYER(ffn_post_norm)},
+    {AS_CONV, "model.layers.#.linear_attn.conv1d", LAYER(delta)},
+    {AS_END, NULL, 0},
+};
+
+/* As its makers have it */
+static const struct stored olmo_makers_norms[] = {
+    {AS_NORM, "model.layers.#.attention_layer_norm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.feedforward_layer_norm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm",
+     LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.post_feedforward_layernorm",
+     LAYER(ffn_post_norm)},
+    {AS_CONV_PART, "model.layers.#.linear_attn.q_conv1d", 0},
+    {AS_CONV_PART, "model.layers.#.linear_attn.k_conv1d", 1},
+    {AS_CONV_PART, "model.layers.#.linear_attn.v_conv1d", 2},
+    {AS_END, NULL, 0},
+};
+
+/* As the library saves it: the makers' names in all layers, and equal parts */
+static const struct stored olmo_saved_norms[] = {
+    {AS_NORM, "model.layers.#.attention_layer_norm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.feedforward_layer_norm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.feedforward_layer_norm", LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.post_feedforward_layernorm",
+     LAYER(ffn_post_norm)},
+    {AS_CONV_THIRD, "model.layers.#.linear_attn.q_conv1d", 0},
+    {AS_CONV_THIRD, "model.layers.#.linear_attn.k_conv1d", 1},
+    {AS_CONV_THIRD, "model.layers.#.linear_attn.v_conv1d", 2},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored olmo_delta_layer[] = {
+    {AS_LINEAR, "model.layers.#.linear_attn.q_proj", LAYER(delta.q)},
+    {AS_LINEAR, "model.layers.#.linear_attn.k_proj", LAYER(delta.k)},
+    {AS_LINEAR, "model.layers.#.linear_attn.v_proj", LAYER(delta.v)},
+    {AS_WEIGHT, "model.layers.#.linear_attn.a_proj", LAYER(delta.alpha)},
+    {AS_STEPS, "model.layers.#.linear_attn.dt_bias", LAYER(delta)},
+    {AS_DECAYS, "model.layers.#.linear_attn.A_log", LAYER(delta)},
+    {AS_LINEAR, "model.layers.#.linear_attn.b_proj", LAYER(delta.beta)},
+    {AS_LINEAR, "model.layers.#.linear_attn.g_proj", LAYER(delta.gate)},
+    {AS_PLAIN_NORM, "model.layers.#.linear_attn.o_norm", LAYER(delta.norm)},
+    {AS_LINEAR, "model.layers.#.linear_attn.o_proj", LAYER(delta.out)},
     {AS_END, NULL, 0},
 };
 
@@ -548,6 +634,40 @@ const struct family recurrent_families[] = {
                   .delta = "1001", .window = 7, .sliding = "0100",
                   .window_theta = 10000, .full_part = 0.5,
                   .gates_heads = true},
+    },
+    {
+        .name = "olmo_hybrid",
+        .config =
+            "{'architectures': ['OlmoHybridForCausalLM'], 'model_type': "
+            "'olmo_hybrid', 'linear_allow_neg_eigval': true, "
+            OLMO_HYBRID_KEYS "'num_key_value_heads': null, "
+            "'rope_parameters': {'rope_theta': null, 'rope_type': "
+            "'default'}}",
+        .frame = hf_frame,
+        .layers = {olmo_makers_norms, hf_attention, olmo_delta_layer, hf_mlp},
+        .bits = OLMO_HYBRID_BITS,
+        .shape = {OLMO_HYBRID_SHAPE, .positions = ORACLE_NO_POSITIONS,
+                  .dim = 80, .hidden = 100, .layers = 3, .heads = 5,
+                  .kv_heads = 5, .head_dim = 16, .delta = "110",
+                  .after = "001", .beta_scale = 2, .delta_keys = 5,
+                  .delta_values = 5, .delta_key_dim = 12,
+                  .delta_value_dim = 24, .conv_width = 4},
+    },
+    {
+        .name = "olmo_hybrid-turning",
+        .config = OLMO_TURNING_CONFIG,
+        .frame = hf_frame,
+        .layers = {olmo_saved_norms, hf_attention, olmo_delta_layer, hf_mlp},
+        .bits = OLMO_HYBRID_BITS | HAS_QKV_BIAS | HAS_OUT_BIAS,
+        .shape = {OLMO_HYBRID_SHAPE, OLMO_TURNING_SHAPE},
+    },
+    {
+        .name = "olmo_hybrid-library",
+        .config = OLMO_TURNING_CONFIG,
+        .frame = hf_frame,
+        .layers = {olmo_norms, hf_attention, olmo_delta_layer, hf_mlp},
+        .bits = OLMO_HYBRID_BITS | HAS_QKV_BIAS | HAS_OUT_BIAS,
+        .shape = {OLMO_HYBRID_SHAPE, OLMO_TURNING_SHAPE},
     },
     {.name = NULL},
 };

@@ -278,22 +278,22 @@ write_vector(const struct writer *w, const char *pattern, const float *x,
         add_vector(w->to, name, x, n);
 }
 
+/* A number for each head, for each expert, for each value head, ... */
 static void
-write_sinks(const struct writer *w, const struct stored *as, const void *parts)
+write_numbers(const struct writer *w, const struct stored *as,
+              const void *parts)
 {
     const struct oracle_layer *l = parts;
+    const struct oracle_shape *s = &w->model->oracle.shape;
 
-    write_vector(w, as->name, l->sinks, w->model->oracle.shape.heads);
-}
-
-static void
-write_correction(const struct writer *w, const struct stored *as,
-                 const void *parts)
-{
-    const struct oracle_layer *l = parts;
-
-    write_vector(w, as->name, l->correction,
-                 w->model->oracle.shape.n_experts);
+    if (as->as == AS_SINKS)
+        write_vector(w, as->name, l->sinks, s->heads);
+    else if (as->as == AS_CORRECTION)
+        write_vector(w, as->name, l->correction, s->n_experts);
+    else if (as->as == AS_STEPS)
+        write_vector(w, as->name, l->delta.alpha.b, l->delta.alpha.rows);
+    else
+        write_vector(w, as->name, l->delta.skip, s->delta_values);
 }
 
 static void
@@ -313,39 +313,30 @@ write_decays(const struct writer *w, const struct stored *as,
 }
 
 static void
-write_steps(const struct writer *w, const struct stored *as, const void *parts)
-{
-    const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
-
-    write_vector(w, as->name, d->alpha.b,
-                 w->model->oracle.shape.delta_values);
-}
-
-static void
-write_skip(const struct writer *w, const struct stored *as, const void *parts)
-{
-    const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
-
-    write_vector(w, as->name, d->skip, w->model->oracle.shape.delta_values);
-}
-
-static void
 write_conv(const struct writer *w, const struct stored *as, const void *parts)
 {
     const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
-    size_t channels = oracle_channels(&w->model->oracle.shape);
+    size_t channels = oracle_channels(&w->model->oracle.shape), first = 0;
+    bool is_part = as->as == AS_CONV_PART;
     size_t width = w->model->oracle.shape.conv_width;
+    size_t third = (channels + 2) / 3;
     char name[96];
 
     if (d->conv == NULL)
         return;
+    if (is_part || as->as == AS_CONV_THIRD) {
+        first = as->at * (is_part ? d->q.rows : third);
+        channels = as->at == 2 ? channels - first
+                   : is_part   ? d->q.rows
+                               : third;
+    }
     bool is_last = as->as == AS_CONV_LAST;
     name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
     memcpy(build_add(w->to, name,
                      (uint64_t[]){channels, is_last ? width : 1,
                                   is_last ? 1 : width},
                      3)->x,
-           d->conv, channels * width * sizeof(*d->conv));
+           d->conv + first * width, channels * width * sizeof(*d->conv));
     name_tensor(w, name, sizeof(name), as->name, 0, ".bias");
     if (d->conv_bias != NULL)
         add_vector(w->to, name, d->conv_bias, channels);
@@ -570,12 +561,12 @@ static void (*const writers[])(const struct writer *w,
     [AS_NORM] = write_norm,
     [AS_NORM_OF_HEADS] = write_norm,
     [AS_NORMS_OF_HEADS] = write_norm,
-    [AS_SINKS] = write_sinks,
+    [AS_SINKS] = write_numbers,
     [AS_SCALE] = write_scale,
     [AS_XIELU] = write_xielu,
     [AS_SCALES] = write_scales,
     [AS_VECTOR] = write_norm_vector,
-    [AS_CORRECTION] = write_correction,
+    [AS_CORRECTION] = write_numbers,
     [AS_EXPERTS] = write_experts,
     [AS_EXPERTS_FUSED] = write_experts_fused,
     [AS_EXPERTS_BELOW] = write_experts_below,
@@ -591,16 +582,18 @@ static void (*const writers[])(const struct writer *w,
     [AS_DELTA_QKVZ] = write_delta_fused,
     [AS_DELTA_BA] = write_delta_fused,
     [AS_DECAYS] = write_decays,
-    [AS_STEPS] = write_steps,
+    [AS_STEPS] = write_numbers,
     [AS_CONV] = write_conv,
     [AS_CONV_LAST] = write_conv,
+    [AS_CONV_PART] = write_conv,
+    [AS_CONV_THIRD] = write_conv,
     [AS_LATENT_KEYS] = write_latent,
     [AS_LATENT_VALUES] = write_latent,
     [AS_STATES] = write_delta_fused,
     [AS_KQV] = write_delta_fused,
     [AS_OF_VALUES] = write_delta_fused,
     [AS_VALUES_GATES] = write_delta_fused,
-    [AS_SKIP] = write_skip,
+    [AS_SKIP] = write_numbers,
     [AS_GATE_UP] = write_gate_up,
     [AS_MASK] = write_mask,
     [AS_FREQUENCIES] = write_frequencies,

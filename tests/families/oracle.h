@@ -166,6 +166,10 @@ struct oracle_shape {
     bool has_conv_bias;
     bool is_beside;          /* attention beside the recurrence */
     bool bare_states;        /* what states give is not normed */
+    double state_eps;        /* of this norm; 0: eps */
+    double beta_scale;       /* of how much the delta rule writes; 0: 1 */
+    const char *after;       /* layers whose norms follow what they do, of a
+                                family that has both kinds; NULL: all alike */
     const char *halves;      /* 'm': a layer that only mixes tokens, 'f': that
                                 is a feed-forward alone; NULL: all are both */
     size_t delta_keys, delta_values; /* heads */

@@ -290,11 +290,16 @@ delta_rule(const struct oracle *o, const struct oracle_delta *w,
             double step = log(1 + exp(alpha[i]));
             delta_step(s, state, q + key, k + key, v + i * values,
                        exp(-exp((double)w->decay[head]) * step),
-                       oracle_sigmoid(beta[i]), mixed + i * values);
+                       oracle_or_one(s->beta_scale) * oracle_sigmoid(beta[i]),
+                       mixed + i * values);
         }
         free(state);
     }
-    oracle_norm_rows(s, &w->norm, mixed, o->n, heads * values, heads * values);
+    struct oracle_shape states = *s;
+    if (s->state_eps > 0)
+        states.eps = s->state_eps;
+    oracle_norm_rows(&states, &w->norm, mixed, o->n, heads * values,
+                     heads * values);
     for (size_t i = 0; i < o->n * heads * values; i++)
         mixed[i] *= oracle_silu(gate[i]);
     double *out = oracle_apply(&w->out, mixed, o->n);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "formats/model/hparams_check.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/formats/hf_models.h"
@@ -259,6 +260,207 @@ START_TEST(a_jamba_has_its_layers_by_periods)
     assert_unsupported(class, "'sliding_window':8", "'sliding_window' 8");
     assert_unsupported(class, "'mamba_inner_layernorms':false",
                        "'mamba_inner_layernorms' false");
+}
+END_TEST
+
+START_TEST(olmo_hybrid_7b)
+{
+    struct model *m = read_model(
+        "{'architectures':['OlmoHybridForCausalLM'],'attention_bias':false,"
+        "'attention_dropout':0.0,'bos_token_id':null,'dtype':'bfloat16',"
+        "'eos_token_id':100257,'hidden_act':'silu','hidden_size':3840,"
+        "'intermediate_size':11008,'layer_types':['linear_attention',"
+        "'linear_attention','linear_attention','full_attention'],"
+        "'linear_a_log_max':16.0,'linear_a_log_min':0.0,"
+        "'linear_allow_neg_eigval':true,'linear_conv_kernel_dim':4,"
+        "'linear_key_head_dim':96,'linear_num_key_heads':30,"
+        "'linear_num_value_heads':30,'linear_value_head_dim':192,"
+        "'max_position_embeddings':65536,'model_type':'olmo_hybrid',"
+        "'num_attention_heads':30,'num_hidden_layers':4,"
+        "'num_key_value_heads':30,'pad_token_id':100277,"
+        "'rms_norm_eps':1e-06,'rope_parameters':{'rope_theta':null},"
+        "'tie_word_embeddings':false,'use_cache':true,'vocab_size':100352}");
+
+    ck_assert_str_eq(m->h.architecture, "olmo_hybrid");
+    assert_sizes(&m->h, 4, 3840, 11008, 30, 30, 128);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxx.");
+    assert_layers(&m->h, LMQ_LAYER_AFTER, "...x");
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_BEFORE);
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_DELTA);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_WHOLE);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_NONE);
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 30);
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 30);
+    ck_assert_uint_eq(m->h.delta_key_dim, 96);
+    ck_assert_uint_eq(m->h.delta_value_dim, 192);
+    ck_assert_uint_eq(m->h.conv_width, 4);
+    ck_assert(!m->h.has_attn_gate && !m->h.has_bare_states);
+    assert_near(m->h.norm_eps, 1e-6);
+    assert_near(m->h.state_eps, 1e-5);
+    assert_near(m->h.beta_scale, 2);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_NO);
+}
+END_TEST
+
+START_TEST(an_olmo_hybrid_says_little)
+{
+    struct model *m = read_small("OlmoHybridForCausalLM",
+                                 "'rope_theta':null,'layer_types':null,"
+                                 "'linear_num_key_heads':null");
+
+    ck_assert_str_eq(m->h.unsupported, "");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxx.");
+    assert_layers(&m->h, LMQ_LAYER_AFTER, "...x");
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 4);
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 4);
+    ck_assert_uint_eq(m->h.delta_key_dim, 12);
+    ck_assert_uint_eq(m->h.delta_value_dim, 24);
+    ck_assert_uint_eq(m->h.conv_width, 4);
+    assert_near(m->h.norm_eps, 1e-6);
+    assert_near(m->h.beta_scale, 2);
+    ck_assert_uint_eq(m->h.context, 65536);
+    m = read_small("OlmoHybridForCausalLM",
+                   "'rope_theta':null,'linear_num_key_heads':5,"
+                   "'linear_num_value_heads':10,'rms_norm_eps':1e-5,"
+                   "'linear_allow_neg_eigval':false");
+    ck_assert_uint_eq(m->h.delta_key_dim, 9); /* of 9.6 */
+    ck_assert_uint_eq(m->h.delta_value_dim, 18);
+    assert_near(m->h.beta_scale, 1);
+    ck_assert(!(m->h.state_eps > 0)); /* what norm_eps says, too */
+    m = read_model("{'model_type':'olmo_hybrid','hidden_size':64,"
+                   "'intermediate_size':96,'num_hidden_layers':3,"
+                   "'num_attention_heads':4,'vocab_size':100,"
+                   "'rope_parameters':{'rope_theta':null}}");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xx.");
+    assert_sizes(&m->h, 3, 64, 96, 4, 4, 16);
+    assert_unsupported("OlmoHybridForCausalLM",
+                       "'rope_theta':null,'hidden_act':'gelu'",
+                       "a convolution with another activation than SiLU");
+    assert_wrong("OlmoHybridForCausalLM",
+                 "'rope_theta':null,'linear_allow_neg_eigval':2",
+                 "'linear_allow_neg_eigval' in the configuration is neither "
+                 "true nor false");
+    assert_wrong("OlmoHybridForCausalLM",
+                 "'rope_theta':null,'linear_key_head_dim':0.5",
+                 "'linear_key_head_dim' in the configuration is no whole");
+    assert_wrong("OlmoHybridForCausalLM",
+                 "'rope_theta':null,'layer_types':['sliding_attention',"
+                 "'linear_attention','linear_attention','linear_attention',"
+                 "'linear_attention','linear_attention','linear_attention',"
+                 "'full_attention']",
+                 "gives layer 0 a window, and there is none");
+}
+END_TEST
+
+/* Versions of the library take nothing for no positions, or for 10000; null
+ * all take for none, where it counts. */
+START_TEST(an_olmo_hybrid_says_whether_it_turns)
+{
+    static const struct {
+        const char *keys;
+        double theta; /* 0: none */
+    } said[] = {
+        {"'rope_parameters':{'rope_theta':5e5}", 5e5},
+        {"'rope_theta':5e5,'rope_parameters':null", 5e5},
+        {"'rope_theta':null,'rope_parameters':{'rope_theta':3e4}", 3e4},
+        {"'rope_theta':3e4,'rope_parameters':{'rope_theta':null}", 0},
+        {"'rope_theta':null,'rope_parameters':{'rope_type':'default'}", 0},
+        {"'rope_theta':null", 0},
+    };
+    static const char *const unsaid[] = {
+        "'rope_parameters':null", "'rope_parameters':{}",
+        "'rope_parameters':{'rope_type':'default'}"};
+    struct model *m;
+
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+        m = read_small("OlmoHybridForCausalLM", said[i].keys);
+        ck_assert_msg(m->source.unsaid_theta == NULL, "%s", said[i].keys);
+        ck_assert_msg(m->h.positions == (said[i].theta > 0
+                                             ? LMQ_POSITIONS_ROTARY
+                                             : LMQ_POSITIONS_NONE),
+                      "%s", said[i].keys);
+        if (said[i].theta > 0)
+            assert_near(m->h.rope_theta, said[i].theta);
+    }
+    for (size_t i = 0; i < sizeof(unsaid) / sizeof(unsaid[0]); i++) {
+        m = read_small("OlmoHybridForCausalLM", unsaid[i]);
+        ck_assert_pstr_eq(m->source.unsaid_theta, "rope_theta");
+    }
+}
+END_TEST
+
+/* What a description says of layers, of states, in one way. */
+START_TEST(norms_of_layers_and_states_are_said_once)
+{
+    struct lmq_error err = {0};
+    struct model *m = read_small("OlmoHybridForCausalLM", "'rope_theta':null");
+
+    m->h.layers[0] |= LMQ_LAYER_BESIDE;
+    ck_assert_int_eq(lmq_hparams_check(&m->h, &err), LMQ_OK);
+    m->h.layers[0] |= LMQ_LAYER_AFTER;
+    ck_assert_int_eq(lmq_hparams_check(&m->h, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "layer 0 has attention beside"));
+    m->h.norm_place = LMQ_NORMS_AFTER;
+    lmq_hparams_settle(&m->h);
+    assert_layers(&m->h, LMQ_LAYER_AFTER, ".");
+    assert_near(m->h.state_eps, 1e-5);
+    assert_near(m->h.beta_scale, 2);
+    m->h.recurrence = LMQ_RECURRENCE_STATE_SPACE;
+    lmq_hparams_settle(&m->h);
+    assert_near(m->h.state_eps, 1e-5);
+    assert_near(m->h.beta_scale, 1);
+    m->h.has_bare_states = true;
+    lmq_hparams_settle(&m->h);
+    ck_assert(!(m->h.state_eps > 0));
+}
+END_TEST
+
+/* Of 30 channels: queries and keys are 8 each, values 14. */
+static void
+assert_parts_refused(const uint64_t rows[3], uint64_t width, const char *why)
+{
+    static const char *const parts = "qkv";
+    struct build_model *model = calloc(1, sizeof(*model));
+    struct bytes bytes = {0};
+    char name[64];
+
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "model.layers.0.linear_attn.%c_conv1d."
+                                     "weight", parts[i]);
+        if (rows[i] > 0)
+            build_add(model, name, (uint64_t[]){rows[i], 1, width}, 3);
+    }
+    mkdir(in_folder("apart"), 0777);
+    put_safetensors(&bytes, model, 0, model->n_tensors, BUILD_F32);
+    save(&bytes, in_folder("apart/model.safetensors"));
+    bytes_free(&bytes);
+    put_text(&bytes, "{\"model_type\":\"olmo_hybrid\",\"hidden_size\":16,"
+                     "\"intermediate_size\":24,\"num_hidden_layers\":2,"
+                     "\"num_attention_heads\":2,\"vocab_size\":100,"
+                     "\"linear_num_key_heads\":2,\"linear_key_head_dim\":4,"
+                     "\"linear_num_value_heads\":2,"
+                     "\"linear_value_head_dim\":7,\"rope_theta\":null}");
+    save(&bytes, in_folder("apart/config.json"));
+    assert_refused(in_folder("apart"), LMQ_ERR_FORMAT, why);
+    bytes_free(&bytes);
+    build_free(model);
+}
+
+START_TEST(parts_of_a_convolution_are_all_of_it)
+{
+    const uint64_t good[] = {8, 8, 14}, equal[] = {10, 10, 10};
+    const uint64_t few[] = {8, 8, 13}, many[] = {8, 8, 15};
+    const uint64_t early[] = {16, 15, 1}, lone[] = {8, 0, 14};
+
+    assert_parts_refused(good, 4, "lacks the tensor token_embd.weight");
+    assert_parts_refused(equal, 4, "lacks the tensor token_embd.weight");
+    assert_parts_refused(few, 4, "v_conv1d.weight' is 13 x 4, but the "
+                                 "configuration says 30 x 4 of it");
+    assert_parts_refused(many, 4, "v_conv1d.weight' is 15 x 4, but");
+    assert_parts_refused(early, 4, "k_conv1d.weight' is 15 x 4, but");
+    assert_parts_refused(good, 3, "q_conv1d.weight' is 8 x 3, but");
+    assert_parts_refused(lone, 4, "lacks the tensor "
+                                  "blk.0.ssm_conv1d_k.weight (layers count");
 }
 END_TEST
 
@@ -567,6 +769,11 @@ main(void)
         jamba_1_5_mini,
         jamba_reasoning_3b,
         a_jamba_has_its_layers_by_periods,
+        olmo_hybrid_7b,
+        an_olmo_hybrid_says_little,
+        an_olmo_hybrid_says_whether_it_turns,
+        norms_of_layers_and_states_are_said_once,
+        parts_of_a_convolution_are_all_of_it,
         lfm2_350m,
         a_granite_4_has_mamba_if_nothing_is_said,
         a_layer_of_nemotron_h_has_one_part,
