@@ -125,6 +125,12 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
         say(words, "states without norms");
     if (h->step_rank > 0)
         say(words, "time steps by latents of %u", h->step_rank);
+    if (h->gate_rank > 0)
+        say(words, "gates by latents of %u", h->gate_rank);
+    if (h->has_key_decays)
+        say(words, "a time step for each key");
+    if (h->has_sigmoid_gates)
+        say(words, "states gated by sigmoid");
     if (h->has_step_norms)
         say(words, "norms of time steps, keys and queries%s",
             h->has_step_norm_weights ? "" : " without weights");

@@ -258,15 +258,11 @@ recurrence(const struct lmq_member *member)
     const struct lmq_attention_part *part = &member->layer->attention;
     bool is_alone = lmq_layer_only_recurs(member->h, member->index);
     const struct lmq_matrix *w_out = is_alone ? &part->out : &part->state_out;
-    const struct lmq_matrix *w_gate =
-        is_alone ? &part->gate : &part->state_gate;
     struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, attention_input(member), member->h->dim);
     struct lmq_operand heads = /* (n, value heads * value dim) */
         lmq_operand_of(member, member->work->attention, w_out->n_cols);
 
-    if (w_gate->tensor != NULL)
-        lmq_multiply(member, w_gate, &xn, member->work->attn_gate);
     lmq_recurrent_attention(member, &xn); /* heads = q S, gated */
     lmq_barrier(member); /* a row of W_out reads all heads */
     lmq_multiply(member, w_out, &heads, member->work->out);

@@ -48,6 +48,7 @@ static const struct slot {
     [LMQ_ROLE_ATTN_K_B] = {MATRIX, IN_LAYER(attention.k_b)},
     [LMQ_ROLE_ATTN_V_B] = {MATRIX, IN_LAYER(attention.v_b)},
     [LMQ_ROLE_ATTN_GATE] = {MATRIX, IN_LAYER(attention.gate)},
+    [LMQ_ROLE_ATTN_GATE_A] = {MATRIX, IN_LAYER(attention.gate_a)},
     [LMQ_ROLE_DELTA_ALPHA] = {MATRIX, IN_LAYER(attention.delta_alpha)},
     [LMQ_ROLE_DELTA_ALPHA_A] = {MATRIX, IN_LAYER(attention.delta_alpha_a)},
     [LMQ_ROLE_DELTA_ALPHA_NORM] = {GAIN, IN_LAYER(attention.delta_alpha_norm)},

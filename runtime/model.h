@@ -83,10 +83,12 @@ struct lmq_attention_part {
     struct lmq_gain q_a_norm, kv_a_norm;
     struct lmq_matrix *k_b, *v_b;    /* (n_heads) */
     /* What heads give is multiplied by it, if there is one. */
-    struct lmq_matrix gate;
+    struct lmq_matrix gate, gate_a; /* of a recurrence perhaps by gate_a */
     /* Recurrent layers: q, k, v, gate, out, and */
-    struct lmq_matrix delta_alpha, delta_beta; /* (value heads, dim) */
-    struct lmq_matrix delta_alpha_a; /* (step_rank, value heads), if there is
+    struct lmq_matrix delta_alpha, delta_beta; /* (steps, dim), (value heads,
+                                        dim) */
+    struct lmq_matrix delta_alpha_a; /* (step_rank, dim), or of a selective one
+                                        (step_rank, value heads), if there is
                                         one: then delta_alpha looks at what it
                                         gives */
     struct lmq_gain delta_alpha_norm; /* (step_rank) */

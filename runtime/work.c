@@ -99,6 +99,7 @@ widest_operand(const struct lmq_hparams *h)
     const size_t widths[] = {
         widest_hidden(h), h->expert_dim, h->q_lora_rank,
         h->kv_lora_rank,  h->head_dim,   heads_width(h), h->step_rank,
+        h->gate_rank,
     };
     size_t widest = h->dim;
 
@@ -205,11 +206,11 @@ list_buffers(struct list *list, struct lmq_work *work,
     if (h->has_attn_gate || values > 0)
         add(list, &work->attn_gate, n, heads_width(h), sizeof(float));
     if (values > 0) {
-        add(list, &work->delta_alpha, n, h->n_delta_value_heads,
-            sizeof(float));
+        add(list, &work->delta_alpha, n, lmq_delta_steps(h), sizeof(float));
         add(list, &work->delta_beta, n, h->n_delta_value_heads,
             sizeof(float));
         add(list, &work->step_latents, n, h->step_rank, sizeof(float));
+        add(list, &work->gate_latents, n, h->gate_rank, sizeof(float));
     }
     add(list, &work->out, n, h->dim, sizeof(float));
     if (h->layer_input_dim > 0)

@@ -74,8 +74,9 @@ struct lmq_work {
     float *k, *v;     /* (batch, cached heads * width of a key, a value) */
     float *attention; /* (batch, heads * value_dim): softmax(q k) v */
     float *attn_gate; /* the same size: what that is multiplied by */
-    float *delta_alpha, *delta_beta; /* (batch, value heads) */
+    float *delta_alpha, *delta_beta; /* (batch, steps), (.., value heads) */
     float *step_latents; /* (batch, step_rank) */
+    float *gate_latents; /* (batch, gate_rank) */
     float *out;       /* (batch, dim): a block's output */
     float *inputs;    /* (batch, n_layers, layer_input_dim): what layers are
                          given of the tokens themselves */

@@ -15,21 +15,26 @@
 static enum lmq_role
 input_of(const struct lmq_hparams *h, const struct lmq_place *place)
 {
-    bool is_of_values = lmq_is_selective(h) && place->layer >= 0 &&
+    bool is_recurrent = place->layer >= 0 &&
                         lmq_layer_only_recurs(h, (size_t)place->layer);
 
     switch (place->role) {
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:
-        return is_of_values ? LMQ_ROLE_DELTA_ALPHA_A : LMQ_ROLE_ATTN_Q;
-    case LMQ_ROLE_ATTN_V:
+        return is_recurrent && lmq_is_selective(h) ? LMQ_ROLE_DELTA_ALPHA_A
+                                                   : LMQ_ROLE_ATTN_Q;
     case LMQ_ROLE_ATTN_GATE:
+        return is_recurrent && h->gate_rank > 0 ? LMQ_ROLE_ATTN_GATE
+                                                : LMQ_ROLE_ATTN_Q;
+    case LMQ_ROLE_STATE_GATE:
+        return h->gate_rank > 0 ? LMQ_ROLE_STATE_GATE : LMQ_ROLE_ATTN_Q;
+    case LMQ_ROLE_ATTN_V:
+    case LMQ_ROLE_ATTN_GATE_A:
     case LMQ_ROLE_ATTN_Q_A:
     case LMQ_ROLE_ATTN_KV_A:
     case LMQ_ROLE_STATE_Q:
     case LMQ_ROLE_STATE_K:
     case LMQ_ROLE_STATE_V:
-    case LMQ_ROLE_STATE_GATE:
         return LMQ_ROLE_ATTN_Q;
     case LMQ_ROLE_FFN_GATE:
     case LMQ_ROLE_FFN_UP:

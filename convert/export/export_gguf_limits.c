@@ -127,6 +127,11 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants windows",
                       name);
+    if (strcmp(name, "kimi-linear") == 0 && h->q_lora_rank > 0)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants queries "
+                      "without latents",
+                      name);
     if (lacks_state_bias(plan))
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants "
@@ -198,6 +203,9 @@ note_rope(const struct lmq_gguf_plan *plan, const char *name)
         note_other(plan, name,
                    "takes 32 and 1 for where the ramp of YaRN begins and "
                    "ends");
+    if (strcmp(name, "kimi-linear") == 0 && h->n_experts > 0 &&
+        !h->router_renormalises)
+        note_other(plan, name, "lets weights of experts sum to 1");
     if (strcmp(name, "olmo2") == 0 && h->sliding_window > 0 &&
         h->rope_local_theta > 0 &&
         other_than(h->rope_local_theta, h->rope_theta))

@@ -16,7 +16,8 @@ recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
 
     switch ((int)place->role) {
     case LMQ_ROLE_ATTN_OUT:
-        if (!lmq_layer_only_recurs(h, (size_t)place->layer))
+        if (h->has_key_decays ||
+            !lmq_layer_only_recurs(h, (size_t)place->layer))
             return NULL;
         return is_short ? "shortconv.out_proj" : "ssm_out";
     case LMQ_ROLE_STATE_OUT:
@@ -27,7 +28,14 @@ recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
         return is_short ? "shortconv.conv" : NULL;
     case LMQ_ROLE_DELTA_ALPHA:
         return place->part == LMQ_PART_BIAS || lmq_is_selective(h) ? "ssm_dt"
-                                                                   : NULL;
+               : h->has_key_decays ? "ssm_f_b"
+                                   : NULL;
+    case LMQ_ROLE_DELTA_ALPHA_A:
+        return "ssm_f_a";
+    case LMQ_ROLE_ATTN_GATE:
+        return h->has_key_decays ? "ssm_g_b" : NULL;
+    case LMQ_ROLE_ATTN_GATE_A:
+        return "ssm_g_a";
     case LMQ_ROLE_DELTA_BA:
         return lmq_is_selective(h) ? "ssm_x" : NULL;
     case LMQ_ROLE_DELTA_ALPHA_NORM:

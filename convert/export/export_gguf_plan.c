@@ -72,14 +72,16 @@ add_source(struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
-/* llama.cpp keeps numbers of heads as a column, but for those of channels, and
- * a norm for each group of heads in a row of its own; 0: one row, as others do.
- */
+/* llama.cpp keeps numbers of heads as a column, but for those of channels and
+ * of most delta rules, and a norm for each group of heads in a row of its own;
+ * 0: one row, as others do. */
 static uint64_t
 rows_of_vector(const struct lmq_gguf_plan *plan, enum lmq_role role)
 {
     const struct lmq_hparams *h = &plan->written;
 
+    if (h->has_key_decays && role == LMQ_ROLE_DELTA_DECAY)
+        return h->n_delta_value_heads;
     if (!lmq_is_state_space(h))
         return 0;
     return role == LMQ_ROLE_DELTA_DECAY ||
@@ -106,6 +108,12 @@ shape_target(const struct lmq_gguf_plan *plan, struct lmq_gguf_target *target)
         target->n_dims = 2;
         target->dims[0] = target->n_sources;
         target->dims[1] = first->n_elements;
+    } else if (first->place.role >= LMQ_ROLE_DELTA_CONV_Q &&
+               first->place.role <= LMQ_ROLE_DELTA_CONV_V) {
+        target->n_dims = 3; /* of which the second is 1 */
+        target->dims[0] = target->n_rows;
+        target->dims[1] = 1;
+        target->dims[2] = target->n_cols;
     } else if (first->n_dims == 2) {
         target->n_dims = 2;
         target->dims[0] = target->n_rows;

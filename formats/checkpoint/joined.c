@@ -110,6 +110,39 @@ join_all(struct lmq_arranged *arranged, unsigned joins)
                                (enum lmq_part)part);
 }
 
+/* ---- Taking apart ---- */
+
+/* The convolutions of delta rules, in place of the first part and behind all
+ * others. */
+static size_t
+take_apart(struct lmq_arranged *arranged, size_t n)
+{
+    const struct lmq_hparams *h = &arranged->checkpoint.hparams;
+    struct lmq_fused_rows rows[LMQ_MOST_FUSED];
+    size_t n_all = n;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct lmq_tensor whole = arranged->tensors[i];
+        size_t n_rows = whole.place.role == LMQ_ROLE_DELTA_CONV
+                            ? lmq_fused_rows(h, (size_t)whole.place.layer,
+                                             LMQ_ROLE_DELTA_CONV,
+                                             LMQ_QKV_ONE_BY_ONE, rows)
+                            : 0;
+        for (size_t j = 0; j < n_rows; j++) {
+            struct lmq_tensor *part =
+                &arranged->tensors[j == 0 ? i : n_all++];
+            uint64_t dims[2] = {rows[j].n, whole.n_cols};
+            *part = whole.joined != NULL ? *whole.joined->parts[j] : whole;
+            part->name = whole.name;
+            part->place.role = rows[j].role;
+            if (whole.joined == NULL)
+                part->view.first += rows[j].first;
+            lmq_tensor_set_dims(part, dims, 2);
+        }
+    }
+    return n_all;
+}
+
 /* ---- All of it ---- */
 
 /* Without a joined tensor there is nothing to sort: all keep their places. */
@@ -119,11 +152,12 @@ lmq_arrange(const struct lmq_checkpoint *checkpoint, unsigned joins,
             struct lmq_error *err)
 {
     size_t n = checkpoint->n_tensors, kept = 0;
-    size_t most = joins == 0 ? 0 : 2 * (size_t)checkpoint->hparams.n_layers;
+    size_t two = 2 * (size_t)checkpoint->hparams.n_layers;
+    size_t most = joins == 0 || joins == LMQ_JOINS_NO_CONV ? 0 : two;
 
     *arranged = (struct lmq_arranged){.checkpoint = *checkpoint};
     arranged->joined = calloc(most + 1, sizeof(*arranged->joined));
-    arranged->tensors = calloc(n + LMQ_MOST_FUSED * most + 1,
+    arranged->tensors = calloc(n + LMQ_MOST_FUSED * most + two + 1,
                                sizeof(*arranged->tensors));
     if (arranged->joined == NULL || arranged->tensors == NULL)
         return lmq_fail_nomem(err);
@@ -131,16 +165,18 @@ lmq_arrange(const struct lmq_checkpoint *checkpoint, unsigned joins,
         arranged->tensors[i] = checkpoint->tensors[i];
         turn(checkpoint, as, &arranged->tensors[i], &arranged->n_rounded);
     }
-    if (joins != 0)
+    if (joins == LMQ_JOINS_NO_CONV)
+        n = take_apart(arranged, n);
+    else if (joins != 0)
         join_all(arranged, joins);
     arranged->checkpoint.tensors = arranged->tensors;
     for (size_t i = 0; i < n; i++)
-        if (joins == 0 || arranged->tensors[i].joined != NULL ||
+        if (arranged->n_joined == 0 || arranged->tensors[i].joined != NULL ||
             checkpoint->tensors[i].place.role == LMQ_ROLE_OTHER ||
             arranged->tensors[i].place.role != LMQ_ROLE_OTHER)
             arranged->tensors[kept++] = arranged->tensors[i];
     arranged->checkpoint.n_tensors = kept;
-    if (arranged->n_joined > 0)
+    if (kept != checkpoint->n_tensors)
         qsort(arranged->tensors, kept, sizeof(*arranged->tensors),
               lmq_tensor_compare);
     return LMQ_OK;

@@ -535,16 +535,19 @@ arrange_delta(const struct lmq_checkpoint *checkpoint,
 }
 
 /* What llama.cpp keeps in rows: a number for each head, or a norm for each
- * group of them. And decays of keys, a row for each head. */
+ * group of them. And decays of keys, a row for each head; or a number for each
+ * head in dimensions that others broadcast. */
 static bool
 is_flat(const struct lmq_hparams *h, const struct lmq_tensor *tensor)
 {
     enum lmq_role role = tensor->place.role;
 
     if (role == LMQ_ROLE_DELTA_DECAY && lmq_is_selective(h))
-        return tensor->dims[1] == h->delta_key_dim;
-    return role == LMQ_ROLE_DELTA_DECAY || role == LMQ_ROLE_STATE_SKIP ||
-           role == LMQ_ROLE_DELTA_NORM;
+        return tensor->n_dims == 2 && tensor->dims[1] == h->delta_key_dim;
+    if (role == LMQ_ROLE_DELTA_DECAY)
+        return tensor->n_dims > 1;
+    return tensor->n_dims == 2 &&
+           (role == LMQ_ROLE_STATE_SKIP || role == LMQ_ROLE_DELTA_NORM);
 }
 
 /* What holds for all tensors of a source. GPT-2 keeps matrices as (inputs,
@@ -561,8 +564,11 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
          tensor->place.role == LMQ_ROLE_ROUTER_CORRECTION) &&
         tensor->n_dims == 2 && tensor->dims[0] == 1)
         lmq_tensor_set_dims(tensor, tensor->dims + 1, 1);
-    if (tensor->n_dims == 2 && is_flat(&checkpoint->hparams, tensor))
+    if (is_flat(&checkpoint->hparams, tensor))
         lmq_tensor_set_dims(tensor, &tensor->n_elements, 1);
+    if (is_convolution(tensor->place.role) && tensor->n_dims == 4 &&
+        tensor->dims[0] == 1) /* llama.cpp's converter */
+        lmq_tensor_set_dims(tensor, tensor->dims + 1, 3);
     if (is_convolution(tensor->place.role) && tensor->n_dims == 3 &&
         (tensor->dims[1] == 1 || tensor->dims[2] == 1)) {
         const uint64_t dims[2] = {tensor->dims[0],

@@ -135,6 +135,38 @@ static const struct lmq_hf_only jamba_only[] = {
     END_ONLY,
 };
 
+/* Some by two names: those of its makers, those of other families. */
+static const struct lmq_hf_key kimi_keys[] = {
+    KEY("model_max_length", context, ALIAS),
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 0),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    KEY("routed_scaling_factor", router_scale, 2.446),
+    END,
+};
+
+static const struct lmq_hf_key kimi_experts[] = {
+    KEY("num_local_experts", n_experts, 256),
+    KEY("num_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("num_experts_per_token", n_experts_used, ALIAS),
+    KEY("moe_intermediate_size", expert_dim, 1024),
+    KEY("n_group", n_expert_groups, 1),
+    KEY("num_expert_group", n_expert_groups, ALIAS),
+    KEY("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("moe_renormalize", router_renormalises, ALIAS),
+    END,
+};
+
+static const struct lmq_hf_only kimi_only[] = {
+    WORD("moe_router_activation_func", "sigmoid"),
+    NUMBER("moe_layer_freq", 1),
+    NUMBER("mla_use_nope", 1),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key lfm2_keys[] = {
     KEY("block_ff_dim", hidden_dim, ALIAS),
     KEY("conv_L_cache", conv_width, 3),
@@ -315,6 +347,20 @@ const struct lmq_family lmq_recurrent_families[] = {
               .joins = LMQ_JOINS_QKVZ | LMQ_JOINS_BA,
               .must_biases = LMQ_GGUF_BIAS_CONV,
               .finish = lmq_gguf_finish_jamba}},
+    {.name = "kimi_linear", .positions = LMQ_POSITIONS_NONE,
+     .hf = {.classes = {{"KimiLinearForCausalLM", "kimi_linear", NULL,
+                         false}},
+            RMS_EPS(1e-5), .context = 1048576, .has_layer_types = true,
+            .keys = {sizes, kimi_keys, kimi_experts}, .only = kimi_only,
+            .begin = lmq_hf_begin_kimi, .windows = lmq_hf_windows_kimi,
+            .finish = lmq_hf_finish_kimi, BIASES},
+     .gguf = {.name = "kimi-linear",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_LATENT |
+                      LMQ_GGUF_KEY_DECAYS,
+              .joins = LMQ_JOINS_NO_CONV, .head = LMQ_GGUF_HEAD_MUST,
+              .begin = lmq_gguf_begin_kimi,
+              .finish = lmq_gguf_finish_kimi}},
     {.name = "lfm2", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Lfm2ForCausalLM", "lfm2", NULL, false}},
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,

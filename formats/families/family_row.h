@@ -153,12 +153,18 @@ enum {
                                        and a scale of what heads give */
 };
 
+/* The last one, which is no int: the delta rule of which each key decays for
+ * itself, where no keys are. */
+#define LMQ_GGUF_KEY_DECAYS 0x80000000U
+
 /* Layers with states whose heads are counted; with states, whichever rule they
  * follow; layers without keys among others, by the numbers of these. */
 #define LMQ_GGUF_OF_HEADS (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)
-#define LMQ_GGUF_ANY_STATE (LMQ_GGUF_OF_HEADS | LMQ_GGUF_SELECTIVE)
+#define LMQ_GGUF_ANY_STATE                                                    \
+    (LMQ_GGUF_OF_HEADS | LMQ_GGUF_SELECTIVE | LMQ_GGUF_KEY_DECAYS)
 #define LMQ_GGUF_BY_LAYER                                                     \
-    (LMQ_GGUF_STATES | LMQ_GGUF_SELECTIVE | LMQ_GGUF_SHORT)
+    (LMQ_GGUF_STATES | LMQ_GGUF_SELECTIVE | LMQ_GGUF_SHORT |                  \
+     LMQ_GGUF_KEY_DECAYS)
 
 /* Which tensors have biases. */
 enum {

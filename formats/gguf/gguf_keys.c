@@ -93,7 +93,9 @@ static const struct key {
      LMQ_GGUF_OF_HEADS, REQUIRED},
     {"ssm.time_step_rank", LMQ_FIELD(step_rank), LMQ_GGUF_SELECTIVE,
      REQUIRED},
-    {"ssm.state_size", LMQ_FIELD(delta_key_dim), LMQ_GGUF_ANY_STATE,
+    {"ssm.state_size", LMQ_FIELD(delta_key_dim),
+     LMQ_GGUF_OF_HEADS | LMQ_GGUF_SELECTIVE, REQUIRED},
+    {"kda.head_dim", LMQ_FIELD(delta_key_dim), LMQ_GGUF_KEY_DECAYS,
      REQUIRED},
     /* Of all heads together. */
     {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_OF_HEADS,

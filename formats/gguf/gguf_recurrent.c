@@ -193,6 +193,34 @@ read_selective(struct lmq_gguf_reader *r)
                              &h->has_step_norms, r->err);
 }
 
+/* As many heads as attention has, all of one width, and so are latents. */
+static void
+take_key_decays(struct lmq_hparams *h)
+{
+    h->n_delta_key_heads = h->n_delta_value_heads = h->n_heads;
+    h->delta_value_dim = h->step_rank = h->gate_rank = h->delta_key_dim;
+    h->has_key_decays = h->has_sigmoid_gates = true;
+}
+
+void
+lmq_gguf_begin_kimi(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_sigmoid(h);
+    h->router_renormalises = true;
+}
+
+/* Nothing turns. */
+void
+lmq_gguf_finish_kimi(struct lmq_hparams *h,
+                     const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->positions = LMQ_POSITIONS_ROTARY;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_has_attention(h, i))
+            h->layers[i] |= LMQ_LAYER_NOPE;
+}
+
 enum lmq_status
 lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
 {
@@ -204,6 +232,8 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
     if ((forms & LMQ_GGUF_BY_LAYER) == 0)
         return LMQ_OK;
     h->recurrence = (forms & LMQ_GGUF_STATES) != 0 ? LMQ_RECURRENCE_STATE_SPACE
+                    : (forms & LMQ_GGUF_KEY_DECAYS) != 0
+                        ? LMQ_RECURRENCE_DELTA
                     : (forms & LMQ_GGUF_SELECTIVE) != 0
                         ? LMQ_RECURRENCE_SELECTIVE
                         : LMQ_RECURRENCE_CONVOLUTION;
@@ -226,6 +256,8 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
         h->has_bare_states = !r->evidence->has_state_norm;
     if (h->n_kv_heads == 0) /* no layer has attention */
         h->n_heads = h->n_kv_heads = h->head_dim = 1;
+    if ((forms & LMQ_GGUF_KEY_DECAYS) != 0)
+        take_key_decays(h);
     if ((forms & LMQ_GGUF_SHORT) != 0) {
         h->n_delta_value_heads = 1;
         h->delta_value_dim = h->dim;
@@ -238,11 +270,13 @@ lmq_gguf_write_recurrent(struct lmq_gguf_builder *builder,
                          const struct lmq_family *family,
                          const struct lmq_hparams *h)
 {
+    bool is_latent = (family->gguf.keys & LMQ_GGUF_LATENT) != 0;
+    uint32_t n_keys = is_latent ? 1 : h->n_kv_heads;
+
     lmq_gguf_put_array(builder, ".attention.head_count_kv", LMQ_GGUF_U32,
                        h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
-        lmq_gguf_add_u32(builder,
-                         lmq_layer_has_keys(h, i) ? h->n_kv_heads : 0);
+        lmq_gguf_add_u32(builder, lmq_layer_has_keys(h, i) ? n_keys : 0);
     if ((family->gguf.keys & LMQ_GGUF_HALVES) == 0)
         return;
     lmq_gguf_put_array(builder, ".feed_forward_length", LMQ_GGUF_U32,

@@ -213,12 +213,17 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->state_eps = 0;
     if (!has_delta || h->recurrence != LMQ_RECURRENCE_DELTA)
         h->beta_scale = usual->beta_scale;
-    if (!has_delta || !lmq_is_selective(h)) {
-        h->step_rank = 0;
+    if (!has_delta || !lmq_is_selective(h))
         h->has_step_norms = false;
+    if (!has_delta || h->recurrence != LMQ_RECURRENCE_DELTA) {
+        h->gate_rank = 0;
+        h->has_key_decays = h->has_sigmoid_gates = false;
     }
     if (!h->has_step_norms)
         h->has_step_norm_weights = false;
+    if (!has_delta ||
+        (h->recurrence != LMQ_RECURRENCE_DELTA && !lmq_is_selective(h)))
+        h->step_rank = 0;
     if (has_delta)
         return;
     h->recurrence = LMQ_RECURRENCE_DELTA;

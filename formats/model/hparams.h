@@ -214,6 +214,10 @@ struct lmq_hparams {
     double state_eps;        /* of this norm; 0: norm_eps */
     double beta_scale;       /* of how much the delta rule writes; 1 */
     uint32_t step_rank;      /* time steps by two matrices; 0: by one */
+    uint32_t gate_rank;      /* likewise the gates of a delta rule */
+    bool has_key_decays;     /* of a delta rule each key of a value head has a
+                                time step of its own */
+    bool has_sigmoid_gates;  /* of a delta rule; else SiLU */
     bool has_step_norms;     /* of what stands between these two, of keys, of
                                 queries */
     bool has_step_norm_weights;
@@ -346,6 +350,16 @@ lmq_delta_channels(const struct lmq_hparams *hparams)
     return lmq_is_convolution(hparams) || lmq_is_selective(hparams)
                ? values
                : 2 * lmq_delta_key_width(hparams) + values;
+}
+
+/* Time steps of a token: one for each value head, or for each of its keys. */
+static inline size_t
+lmq_delta_steps(const struct lmq_hparams *hparams)
+{
+    size_t n_heads = hparams->n_delta_value_heads;
+
+    return hparams->has_key_decays ? n_heads * hparams->delta_key_dim
+                                   : n_heads;
 }
 
 /* Numbers that say how a layer's states decay: one for each value head, or for

@@ -66,6 +66,7 @@ static const struct {
                               A_K_NORM},
     [LMQ_ROLE_ATTN_SINKS] = {SINKS | ATTENTION, ALONE},
     [LMQ_ROLE_ATTN_GATE] = {OUTPUT_GATE, ONE},
+    [LMQ_ROLE_ATTN_GATE_A] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_ALPHA] = {STATES, ONE},
     [LMQ_ROLE_DELTA_ALPHA_A] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_ALPHA_NORM] = {STATES, ALONE},
@@ -196,6 +197,8 @@ has_of_state(const struct lmq_hparams *h, enum lmq_role role)
     case LMQ_ROLE_DELTA_K_NORM:
     case LMQ_ROLE_DELTA_Q_NORM:
         return h->has_step_norm_weights;
+    case LMQ_ROLE_ATTN_GATE_A:
+        return h->gate_rank > 0;
     default:
         return true;
     }
@@ -280,13 +283,15 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t gate = h->has_head_gate ? h->n_heads : out;
     uint64_t inputs = (uint64_t)h->n_layers * h->layer_input_dim;
     uint64_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
-    uint64_t seen = h->dim; /* by queries and keys */
+    uint64_t seen = h->dim, seen_by_gate = h->dim; /* by queries and keys */
+    uint64_t latents = h->gate_rank > 0 ? h->gate_rank : h->dim;
     bool is_selective = lmq_is_selective(h);
 
     if (place->layer >= 0 && lmq_layer_only_recurs(h, (size_t)place->layer)) {
         q = k = keys;
         v = out = gate = values;
         seen = is_selective ? values : h->dim;
+        seen_by_gate = latents;
     }
     const uint64_t shapes[LMQ_ROLE_COUNT][2] = {
         [LMQ_ROLE_EMBEDDING] = {h->vocab_size, h->dim},
@@ -299,8 +304,9 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_K] = {k, seen},
         [LMQ_ROLE_ATTN_V] = {v, h->dim},
         [LMQ_ROLE_ATTN_OUT] = {h->dim, out},
-        [LMQ_ROLE_ATTN_GATE] = {gate, h->dim},
-        [LMQ_ROLE_DELTA_ALPHA] = {h->n_delta_value_heads,
+        [LMQ_ROLE_ATTN_GATE] = {gate, seen_by_gate},
+        [LMQ_ROLE_ATTN_GATE_A] = {h->gate_rank, h->dim},
+        [LMQ_ROLE_DELTA_ALPHA] = {lmq_delta_steps(h),
                                   h->step_rank > 0 ? h->step_rank : h->dim},
         [LMQ_ROLE_DELTA_ALPHA_A] = {h->step_rank, seen},
         [LMQ_ROLE_DELTA_ALPHA_NORM] = {h->step_rank, 0},
@@ -316,7 +322,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_STATE_Q] = {keys, h->dim},
         [LMQ_ROLE_STATE_K] = {keys, h->dim},
         [LMQ_ROLE_STATE_V] = {values, h->dim},
-        [LMQ_ROLE_STATE_GATE] = {values, h->dim},
+        [LMQ_ROLE_STATE_GATE] = {values, latents},
         [LMQ_ROLE_STATE_OUT] = {h->dim, values},
         [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : head, 0},
         [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : head, 0},

@@ -290,11 +290,13 @@ struct lmq_kernels {
      * x[i + half] = fma(b, cos[i], a * sin[i]). */
     void (*rope)(float *x, const float *cos, const float *sin, size_t half);
 
-    /* A state of n_rows rows of n numbers, one after the other: row i *= decay;
-     * row i = fma(k[i], v, row i), unless v is NULL; sum = fma(q[i], row i,
-     * sum), from zeros on. The n sums go to o, which may be v. */
-    void (*recur)(float *state, size_t n_rows, size_t n, float decay,
-                  const float *k, const float *v, const float *q, float *o);
+    /* A state of n_rows rows of n numbers, one after the other: row i *=
+     * decay[i], or decay[0] unless they differ; row i = fma(k[i], v, row i),
+     * unless v is NULL; sum = fma(q[i], row i, sum), from zeros on. The n sums
+     * go to o, which may be v. */
+    void (*recur)(float *state, size_t n_rows, size_t n, const float *decay,
+                  bool differs, const float *k, const float *v,
+                  const float *q, float *o);
 
     /* The same with a decay for each number: row i *= exp(rates * steps), or 0
      * if that is below 2^-64; row i = fma(k[i], v * steps, row i); sum = fma(

@@ -12,10 +12,10 @@
 /* n columns, STATE_VECTORS * LANES at most, of rows that are `stride` apart. */
 LMQ_INLINE void
 recur_columns(float *state, size_t n_rows, size_t stride, size_t n,
-              float decay, const float *k, const float *v, const float *q,
-              float *o, bool is_whole)
+              const float *decay, bool differs, const float *k,
+              const float *v, const float *q, float *o, bool is_whole)
 {
-    const vf left = vf_set1(decay);
+    const vf same = vf_set1(decay[0]);
     const size_t n_vectors = is_whole ? STATE_VECTORS : 1;
     vf values[STATE_VECTORS], sums[STATE_VECTORS];
 
@@ -26,6 +26,7 @@ recur_columns(float *state, size_t n_rows, size_t stride, size_t n,
     }
     for (size_t row = 0; row < n_rows; row++) {
         float *s = state + row * stride;
+        const vf left = differs ? vf_set1(decay[row]) : same;
         const vf asked = vf_set1(q[row]);
         const vf given = vf_set1(v == NULL ? 0.0f : k[row]);
         LMQ_UNROLL for (size_t i = 0; i < n_vectors; i++) {
@@ -46,28 +47,35 @@ recur_columns(float *state, size_t n_rows, size_t stride, size_t n,
 }
 
 LMQ_INLINE void
-recur_all(float *state, size_t n_rows, size_t n, float decay, const float *k,
-          const float *v, const float *q, float *o)
+recur_all(float *state, size_t n_rows, size_t n, const float *decay,
+          bool differs, const float *k, const float *v, const float *q,
+          float *o)
 {
     const size_t step = STATE_VECTORS * LANES;
     size_t i = 0;
 
     for (; i + step <= n; i += step)
-        recur_columns(state + i, n_rows, n, step, decay, k,
+        recur_columns(state + i, n_rows, n, step, decay, differs, k,
                       v == NULL ? NULL : v + i, q, o + i, true);
     for (; i < n; i += LANES)
         recur_columns(state + i, n_rows, n, n - i < LANES ? n - i : LANES,
-                      decay, k, v == NULL ? NULL : v + i, q, o + i, false);
+                      decay, differs, k, v == NULL ? NULL : v + i, q, o + i,
+                      false);
 }
 
+/* Each kind of its own: one decay stays in a register. */
 static void
-recur(float *state, size_t n_rows, size_t n, float decay, const float *k,
-      const float *v, const float *q, float *o)
+recur(float *state, size_t n_rows, size_t n, const float *decay, bool differs,
+      const float *k, const float *v, const float *q, float *o)
 {
-    if (v == NULL)
-        recur_all(state, n_rows, n, decay, NULL, NULL, q, o);
+    if (v == NULL && differs)
+        recur_all(state, n_rows, n, decay, true, NULL, NULL, q, o);
+    else if (v == NULL)
+        recur_all(state, n_rows, n, decay, false, NULL, NULL, q, o);
+    else if (differs)
+        recur_all(state, n_rows, n, decay, true, k, v, q, o);
     else
-        recur_all(state, n_rows, n, decay, k, v, q, o);
+        recur_all(state, n_rows, n, decay, false, k, v, q, o);
 }
 
 /* ---- Each number with a decay of its own ---- */

@@ -16,6 +16,9 @@
  *       S = S + k d
  *       o = q S
  *   attention = rmsnorm(o) * silu(z)        (n, value heads, value dim)
+ *   where keys decay each for itself, row i of S is multiplied by
+ *   exp(-exp(A) step[i]); gates may be sigmoids; z and a may be made by two
+ *   matrices: z = W_gate (W_gate_a xn), a = W_alpha (W_alpha_a xn)
  *
  *   the state space
  *       S = decay S + k (step v)
@@ -81,9 +84,11 @@ set_lengths(const struct lmq_member *member)
     }
 }
 
-/* What a time step leaves of the state. So little counts as nothing: products
- * with it would be subnormal numbers, for which processors take a hundred times
- * as long. */
+/* So little counts as nothing: products with it would be subnormal numbers, for
+ * which processors take a hundred times as long. */
+#define LEAST_LEFT 0x1p-64f
+
+/* What a time step leaves of the state. */
 static float
 decay_of(float decay, float step)
 {
@@ -92,25 +97,41 @@ decay_of(float decay, float step)
     double rate = lmq_exp((double)decay);
     double left = step > 0 ? lmq_exp(-rate * (double)step) : 1;
 
-    return left < 0x1p-64 ? 0 : (float)left;
+    return left < (double)LEAST_LEFT ? 0 : (float)left;
+}
+
+/* The same of all keys of a value head. */
+static void
+set_key_decays(const struct lmq_member *member, float decay, float *steps)
+{
+    size_t n = member->h->delta_key_dim;
+    float rate = isfinite(decay) ? (float)lmq_exp((double)decay) : NAN;
+
+    for (size_t i = 0; i < n; i++)
+        steps[i] = isfinite(steps[i]) ? -rate * steps[i] : NAN;
+    member->kernels->exp(steps, n);
+    for (size_t i = 0; i < n; i++)
+        if (steps[i] < LEAST_LEFT)
+            steps[i] = 0;
 }
 
 /* a = exp(-exp(A) step), step = softplus(a + bias): what a token leaves of the
- * state; the step itself where keys decay each for itself. b = scale
- * sigmoid(b), or the step: how much it writes. */
+ * state; of a selective one the step itself. b = scale sigmoid(b), or the step:
+ * how much it writes. */
 static void
 set_steps(const struct lmq_member *member)
 {
     const struct lmq_attention_part *part = &member->layer->attention;
     const struct lmq_kernels *kernels = member->kernels;
     size_t n_heads = member->h->n_delta_value_heads, from, to;
+    size_t n_steps = lmq_delta_steps(member->h), n_keys = n_steps / n_heads;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        float *a = member->work->delta_alpha + t * n_heads;
+        float *a = member->work->delta_alpha + t * n_steps;
         float *b = member->work->delta_beta + t * n_heads;
-        kernels->add(a, part->delta_alpha.bias, n_heads);
-        kernels->softplus(a, n_heads);
+        kernels->add(a, part->delta_alpha.bias, n_steps);
+        kernels->softplus(a, n_steps);
         if (lmq_is_selective(member->h))
             continue;
         if (lmq_is_state_space(member->h)) {
@@ -120,7 +141,10 @@ set_steps(const struct lmq_member *member)
             kernels->scale(b, n_heads, (float)member->h->beta_scale);
         }
         for (size_t i = 0; i < n_heads; i++)
-            a[i] = decay_of(part->delta_decay[i], a[i]);
+            if (member->h->has_key_decays)
+                set_key_decays(member, part->delta_decay[i], a + i * n_keys);
+            else
+                a[i] = decay_of(part->delta_decay[i], a[i]);
     }
 }
 
@@ -130,7 +154,8 @@ set_steps(const struct lmq_member *member)
 struct token {
     const float *q, *k;  /* (key dim) */
     float *v, *z, *o;    /* (value dim) */
-    float decay, beta;
+    const float *decay;  /* one, or (key dim) */
+    float beta;
     size_t head;
     float *s;            /* (key dim, value dim) */
 };
@@ -142,18 +167,23 @@ delta_step(const struct lmq_member *member, const struct token *token)
     const struct lmq_kernels *kernels = member->kernels;
     size_t keys = member->h->delta_key_dim;
     size_t values = member->h->delta_value_dim;
+    const float whole = 1;
     float *o = token->o, *v = token->v;
 
-    kernels->recur(token->s, keys, values, token->decay, NULL, NULL, token->k,
+    kernels->recur(token->s, keys, values, token->decay,
+                   member->h->has_key_decays, NULL, NULL, token->k,
                    o);                /* S *= decay; o = k S */
     kernels->axpy(v, o, values, -1);  /* d = v - o */
     kernels->scale(v, values, token->beta);
-    kernels->recur(token->s, keys, values, 1, token->k, v, token->q,
-                   o);                /* S += k d; o = q S */
+    kernels->recur(token->s, keys, values, &whole, false, token->k, v,
+                   token->q, o);      /* S += k d; o = q S */
     if (!member->h->has_bare_states)
         kernels->rmsnorm(o, member->layer->attention.delta_norm.weight, values,
                          state_eps(member->h), o);
-    kernels->silu(token->z, values);
+    if (member->h->has_sigmoid_gates)
+        kernels->sigmoid(token->z, values);
+    else
+        kernels->silu(token->z, values);
     kernels->mul(o, token->z, values); /* o = norm(o) silu(z) */
 }
 
@@ -169,7 +199,7 @@ state_space_step(const struct lmq_member *member, const struct token *token)
 
     memcpy(o, token->v, values * sizeof(*o));
     kernels->scale(o, values, token->beta); /* o = step v */
-    kernels->recur(token->s, keys, values, token->decay, token->k, o,
+    kernels->recur(token->s, keys, values, token->decay, false, token->k, o,
                    token->q, o); /* S = decay S + k o; o = q S */
     kernels->axpy(o, token->v, values,
                   member->layer->attention.state_skip[token->head]);
@@ -187,6 +217,7 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
     size_t keys = h->delta_key_dim;
     size_t key_head = head / (n_heads / h->n_delta_key_heads);
     size_t length = lmq_member_length(member), first = sequence * length;
+    size_t n_decays = lmq_delta_steps(h) / n_heads;
     float *s = member->kv[sequence].state + head * keys * values;
     struct token token = {.head = head, .s = s};
 
@@ -200,7 +231,7 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
         token.v = work->v + i * values;
         token.z = work->attn_gate + i * values;
         token.o = work->attention + i * values;
-        token.decay = work->delta_alpha[i];
+        token.decay = work->delta_alpha + i * n_decays;
         token.beta = work->delta_beta[i];
         if (lmq_is_state_space(member->h))
             state_space_step(member, &token);
@@ -336,11 +367,56 @@ make_of_values(const struct lmq_member *member)
     lmq_barrier(member); /* heads and tokens are cut otherwise */
 }
 
+/* Queries, keys, values, gates and time steps of the layer's input; gates and
+ * time steps perhaps of latents. */
+static void
+make_of_input(const struct lmq_member *member, struct lmq_operand *xn)
+{
+    const struct lmq_attention_part *part = &member->layer->attention;
+    const struct lmq_work *work = member->work;
+    bool is_alone = lmq_layer_only_recurs(member->h, member->index);
+    bool has_latents = false;
+    const struct {
+        const struct lmq_matrix *first, *last; /* or last alone, or neither */
+        float *latents, *out;
+    } made[] = {
+        {&part->gate_a, is_alone ? &part->gate : &part->state_gate,
+         work->gate_latents, work->attn_gate},
+        {&part->delta_alpha_a, &part->delta_alpha, work->step_latents,
+         work->delta_alpha},
+    };
+
+    lmq_multiply(member, is_alone ? &part->q : &part->state_q, xn, work->q);
+    lmq_multiply(member, is_alone ? &part->k : &part->state_k, xn, work->k);
+    lmq_multiply(member, is_alone ? &part->v : &part->state_v, xn, work->v);
+    if (part->delta_beta.tensor != NULL)
+        lmq_multiply(member, &part->delta_beta, xn, work->delta_beta);
+    for (size_t i = 0; i < 2; i++)
+        if (made[i].first->tensor != NULL)
+            lmq_multiply(member, made[i].first, xn, made[i].latents);
+        else if (made[i].last->tensor != NULL)
+            lmq_multiply(member, made[i].last, xn, made[i].out);
+    lmq_barrier(member); /* channels and tokens are cut otherwise */
+    for (size_t i = 0; i < 2; i++) {
+        struct lmq_operand latents = lmq_operand_of(member, made[i].latents,
+                                                    made[i].first->n_rows);
+        if (made[i].first->tensor == NULL)
+            continue;
+        lmq_multiply(member, made[i].last, &latents, made[i].out);
+        has_latents = true;
+    }
+    if (has_latents)
+        lmq_barrier(member); /* likewise */
+}
+
 /* Of a selective state space. */
 static void
 select_and_walk(const struct lmq_member *member, struct lmq_operand *xn)
 {
-    lmq_multiply(member, &member->layer->attention.v, xn, member->work->v);
+    const struct lmq_attention_part *part = &member->layer->attention;
+
+    lmq_multiply(member, &part->v, xn, member->work->v);
+    lmq_multiply(member, &part->gate, xn, member->work->attn_gate);
     lmq_barrier(member);        /* channels are cut otherwise */
     lmq_convolve_heads(member); /* v = silu(conv(v)) */
     lmq_barrier(member);        /* all read all of v */
@@ -352,22 +428,11 @@ void
 lmq_recurrent_attention(const struct lmq_member *member,
                         struct lmq_operand *xn)
 {
-    const struct lmq_attention_part *part = &member->layer->attention;
-    const struct lmq_work *work = member->work;
-    bool is_alone = lmq_layer_only_recurs(member->h, member->index);
-
     if (lmq_is_selective(member->h)) {
         select_and_walk(member, xn);
         return;
     }
-    lmq_multiply(member, is_alone ? &part->q : &part->state_q, xn, work->q);
-    lmq_multiply(member, is_alone ? &part->k : &part->state_k, xn, work->k);
-    lmq_multiply(member, is_alone ? &part->v : &part->state_v, xn, work->v);
-    if (part->delta_alpha.tensor != NULL)
-        lmq_multiply(member, &part->delta_alpha, xn, work->delta_alpha);
-    if (part->delta_beta.tensor != NULL)
-        lmq_multiply(member, &part->delta_beta, xn, work->delta_beta);
-    lmq_barrier(member); /* channels and tokens are cut otherwise */
+    make_of_input(member, xn); /* q, k, v, z, a, b */
     if (lmq_is_convolution(member->h)) {
         lmq_convolve_products(member); /* heads = q conv(k v) */
         return;

@@ -9,8 +9,7 @@
 
 /* work->attention (n, value heads * value dim) from the layer's input xn (n,
  * dim), and the layer's state goes on by n tokens; at position 0 it begins
- * anew. work->attn_gate holds the gates, without a barrier since. All members
- * take part, and those who read the result need a barrier. */
+ * anew. All members take part, and those who read the result need a barrier. */
 void lmq_recurrent_attention(const struct lmq_member *member,
                              struct lmq_operand *xn);
 

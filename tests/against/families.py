@@ -98,6 +98,11 @@ MAMBA = dict(hidden_size=64, num_hidden_layers=3, vocab_size=128,
              bos_token_id=1, eos_token_id=2, pad_token_id=None)
 JAMBA = dict(SIZES, num_experts=6, num_experts_per_tok=2,
              attn_layer_period=4, attn_layer_offset=1, num_hidden_layers=6)
+KIMI = dict(SIZES, num_key_value_heads=4, num_hidden_layers=6,
+            kv_lora_rank=24, qk_nope_head_dim=16, qk_rope_head_dim=8,
+            v_head_dim=20, linear_num_heads=4, linear_head_dim=20,
+            num_local_experts=8, num_experts_per_tok=3,
+            moe_intermediate_size=48)
 SHARED = dict(EXPERTS, shared_expert_intermediate_size=80)
 
 # What a row is called in the list, the library's type, its configuration. The
@@ -625,6 +630,13 @@ TABLE = [
     ("text of Qwen 3.5 MoE", "qwen3_5_moe", dict(text_config=dict(
         DELTA, **SHARED, rope_parameters=DELTA_SECTIONS),
         vision_config=SEES_QWEN)),
+    ("Kimi Linear", "kimi_linear", dict(KIMI, rms_norm_eps=1e-6)),
+    ("Kimi Linear (other epsilon)", "kimi_linear", dict(KIMI)),
+    ("Kimi Linear (groups, latent queries)", "kimi_linear", dict(
+        KIMI, linear_attn_config=dict(num_heads=4, head_dim=28,
+        short_conv_kernel_size=3, full_attn_layers=[1, 5],
+        kda_layers=[2, 3, 4, 6]), q_lora_rank=20, first_k_dense_replace=2,
+        n_group=4, topk_group=2, norm_topk_prob=False, n_shared_experts=2)),
     ("text of Qwen 2 VL", "qwen2_vl", dict(text_config=dict(SIZES,
         rope_parameters=SECTIONS), vision_config=dict(depth=1, embed_dim=32,
         hidden_size=64, num_heads=2, patch_size=14))),

@@ -13,6 +13,7 @@
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
+#include "tests/families/family.h"
 
 static const char *const layouts[] = {"rows", "tiles"};
 static const char *const scales[] = {"f16", "f32"};
@@ -530,6 +531,30 @@ START_TEST(narrow_integers_become_narrow_blocks)
 }
 END_TEST
 
+/* Convolutions stand apart in the file, and are one tensor of ours. */
+START_TEST(what_is_not_finite_is_named_as_it_stands)
+{
+    struct family_model *model =
+        family_make(family_find("kimi-linear"), 1, 0, 1);
+    const struct lmq_convert_options options = {.threads = 1};
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    /* Row 7 of values, behind 80 rows of queries and as many of keys. */
+    model->oracle.layers[0].delta.conv[167 * 4 + 2] = NAN;
+    family_write(model, in_folder("apart"));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("apart"));
+    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("apart.lmq"), &options,
+                                 NULL, &report, &err),
+                     LMQ_ERR_NONFINITE);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "'model.layers.0.self_attn.v_conv1d.weight': NaN "
+                            "or infinity at element 30 (row 7, column 2)"));
+    lmq_checkpoint_close(checkpoint);
+    family_free(model);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -547,6 +572,7 @@ main(void)
         scales_that_are_not_finite_are_refused_or_zeros,
         a_tensor_may_be_done_three_times,
         narrow_integers_become_narrow_blocks,
+        what_is_not_finite_is_named_as_it_stands,
     };
 
     return RUN_SUITE("as stored", tests);

@@ -265,18 +265,22 @@ make_recurrence(struct family_model *m, struct oracle_delta *w)
     bool is_selective = s->recurrence == ORACLE_SELECTIVE;
     bool is_space = is_selective || s->recurrence == ORACLE_STATE_SPACE;
     size_t seen = is_selective ? values : s->dim;
+    size_t steps = s->delta_values * (s->key_decays ? s->delta_key_dim : 1);
     double gain = SUBLAYER_GAIN / or_one(s->residual_scale);
 
     w->q = make_linear(m, keys, seen, has_lengths ? 4 : 1, 0);
     w->k = make_linear(m, keys, seen, has_lengths ? 4 : 1, 0);
     w->v = make_linear(m, values, s->dim, 1, 0);
     if (s->recurrence != ORACLE_CONVOLUTION) {
-        w->gate = make_linear(m, values, s->dim, 1, 0);
-        if (is_selective)
+        if (s->gate_rank > 0)
+            w->gate_a = make_linear(m, s->gate_rank, s->dim, 1, 0);
+        w->gate = make_linear(m, values,
+                              s->gate_rank > 0 ? s->gate_rank : s->dim, 1, 0);
+        if (s->step_rank > 0)
             w->alpha_a = make_linear(m, s->step_rank, seen, 1, 0);
-        w->alpha = make_linear(m, s->delta_values,
-                               is_selective ? s->step_rank : s->dim, 1, 0);
-        w->alpha.b = normals(m, s->delta_values, -1, 0.7);
+        w->alpha = make_linear(m, steps,
+                               s->step_rank > 0 ? s->step_rank : s->dim, 1, 0);
+        w->alpha.b = normals(m, steps, -1, 0.7);
     }
     if (s->recurrence == ORACLE_DELTA_RULE)
         w->beta = make_linear(m, s->delta_values, s->dim, 1, 0);
@@ -368,7 +372,7 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
         &s->dim,    &s->hidden,  &s->head_dim,   &s->value_dim,  &s->q_rank,
         &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
         &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
-        &s->borrowing_hidden, &s->input_dim,
+        &s->borrowing_hidden, &s->input_dim, &s->gate_rank,
     };
     size_t dims;
 
@@ -377,6 +381,8 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
     if (s->recurrence == ORACLE_SELECTIVE) { /* of which each is a head */
         s->delta_value_dim /= grow;
         s->delta_values *= grow;
+    } else {
+        s->step_rank *= grow;
     }
     if ((bits & SCALES_EMBEDDING) != 0)
         s->embedding_scale = sqrt((double)s->dim);

@@ -35,9 +35,11 @@ enum stored_as {
     AS_CORRECTION,     /* a number for each expert; the full name */
     AS_DECAYS,         /* a number for each value head, or for each of its
                           keys; the full name */
+    AS_DECAYS_OF_HEADS, /* (1, 1, value heads, 1); the full name */
     AS_STEPS,          /* the bias of alpha; the full name */
     AS_WEIGHT,         /* name.weight, of what has its bias elsewhere */
-    AS_CONV,           /* (channels, 1, width), and a bias if there is one */
+    AS_CONV,           /* (channels, 1, width), and a bias if there is one; of
+                          all, or of those of a linear of the layer */
     AS_CONV_LAST,      /* (channels, width, 1), likewise */
     AS_CONV_PART,      /* as AS_CONV, of queries (`at` 0), keys or values */
     AS_CONV_THIRD,     /* the same, three parts of one size, of which the last
@@ -168,7 +170,7 @@ extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
     minimax_experts[], hunyuan_norms[],
     hunyuan_experts[], ernie_experts[], granitemoe_layer[], glm_layer[],
     glm4_norms[], vaultgemma_norms[], granite4_mlp[], starcoder_layer[],
-    deepseek_attention[],
+    deepseek_attention[], mlx_latent_layer[],
     deepseek_experts[], plain_attention[], plain_qk_norms[],
     plain_head_norms[], plain_norms[], plain_mlp[], plain_experts[];
 

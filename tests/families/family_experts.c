@@ -93,7 +93,8 @@ static const struct stored flint_sinks[] = {
 
 /* ---- DeepSeek 3 as mlx-lm writes it ---- */
 
-static const struct stored mlx_latent_layer[] = {
+const struct stored mlx_latent_layer[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(q)},
     {AS_LINEAR, "model.layers.#.self_attn.q_a_proj", LAYER(q_a)},
     {AS_NORM, "model.layers.#.self_attn.q_a_layernorm", LAYER(q_a_norm)},
     {AS_LINEAR, "model.layers.#.self_attn.q_b_proj", LAYER(q_b)},

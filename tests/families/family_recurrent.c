@@ -1,7 +1,7 @@
 /*
  * family_recurrent.c - Qwen 3 Next and Qwen 3.5: the gated delta rule in most
- * layers, attention with a gate in the others; the state space of Mamba 2, also
- * beside attention; short convolutions.
+ * layers, attention with a gate in the others; Kimi Linear; the state space of
+ * Mamba 2, also beside attention; short convolutions.
  */
 #include "config.h"
 
@@ -232,6 +232,99 @@ static const struct stored olmo_delta_layer[] = {
     {AS_END, NULL, 0},
 };
 
+/* Kimi Linear */
+static const struct stored kimi_layer[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.q_proj", LAYER(delta.q)},
+    {AS_LINEAR, "model.layers.#.self_attn.k_proj", LAYER(delta.k)},
+    {AS_LINEAR, "model.layers.#.self_attn.v_proj", LAYER(delta.v)},
+    {AS_LINEAR, "model.layers.#.self_attn.f_a_proj", LAYER(delta.alpha_a)},
+    {AS_WEIGHT, "model.layers.#.self_attn.f_b_proj", LAYER(delta.alpha)},
+    {AS_STEPS, "model.layers.#.self_attn.dt_bias", LAYER(delta)},
+    {AS_DECAYS_OF_HEADS, "model.layers.#.self_attn.A_log", LAYER(delta)},
+    {AS_LINEAR, "model.layers.#.self_attn.b_proj", LAYER(delta.beta)},
+    {AS_LINEAR, "model.layers.#.self_attn.g_a_proj", LAYER(delta.gate_a)},
+    {AS_LINEAR, "model.layers.#.self_attn.g_b_proj", LAYER(delta.gate)},
+    {AS_NORM, "model.layers.#.self_attn.o_norm", LAYER(delta.norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(delta.out)},
+    {AS_END, NULL, 0},
+};
+
+/* ... as its makers have the rest, and as mlx-lm has it */
+static const struct stored kimi_rest[] = {
+    {AS_CONV_PART, "model.layers.#.self_attn.q_conv1d", 0},
+    {AS_CONV_PART, "model.layers.#.self_attn.k_conv1d", 1},
+    {AS_CONV_PART, "model.layers.#.self_attn.v_conv1d", 2},
+    {AS_LINEAR, "model.layers.#.block_sparse_moe.gate", LAYER(router)},
+    {AS_CORRECTION,
+     "model.layers.#.block_sparse_moe.gate.e_score_correction_bias", 0},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w1", MLP(gate)},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w3", MLP(up)},
+    {AS_EXPERTS, "model.layers.#.block_sparse_moe.experts.@.w2", MLP(down)},
+    {AS_LINEAR, "model.layers.#.block_sparse_moe.shared_experts.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.block_sparse_moe.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.block_sparse_moe.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored mlx_kimi_rest[] = {
+    {AS_CONV_LAST, "model.layers.#.self_attn.q_conv.conv", 0},
+    {AS_CONV_LAST, "model.layers.#.self_attn.k_conv.conv", 1},
+    {AS_CONV_LAST, "model.layers.#.self_attn.v_conv.conv", 2},
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.mlp.e_score_correction_bias", 0},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.switch_mlp.gate_proj.weight",
+     MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.switch_mlp.up_proj.weight",
+     MLP(up)},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.switch_mlp.down_proj.weight",
+     MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+#define KIMI                                                                  \
+    .config =                                                                 \
+        "{'architectures': ['KimiLinearForCausalLM'], 'bos_token_id': 1, "    \
+        "'eos_token_id': 2, 'first_k_dense_replace': 1, 'head_dim': 14, "     \
+        "'hidden_act': 'silu', 'hidden_size': $dim, 'intermediate_size': "    \
+        "$hidden, 'kv_lora_rank': $kv_rank, 'linear_attn_config': "           \
+        "{'full_attn_layers': [3, 5], 'head_dim': $delta_key_dim, "           \
+        "'kda_layers': [1, 2, 4], 'num_heads': $delta_values, "               \
+        "'short_conv_kernel_size': $conv_width}, 'mla_use_nope': true, "      \
+        "'model_max_length': $positions, 'model_type': 'kimi_linear', "       \
+        "'moe_intermediate_size': $expert_dim, 'moe_layer_freq': 1, "         \
+        "'moe_renormalize': true, 'moe_router_activation_func': 'sigmoid', "  \
+        "'num_attention_heads': $heads, 'num_expert_group': 1, "              \
+        "'num_experts': $experts, 'num_experts_per_token': $used, "           \
+        "'num_hidden_layers': $layers, 'num_key_value_heads': $heads, "       \
+        "'num_nextn_predict_layers': 0, 'num_shared_experts': 1, "            \
+        "'q_lora_rank': null, 'qk_nope_head_dim': $nope_dim, "                \
+        "'qk_rope_head_dim': $rotary_dim, 'rms_norm_eps': 1e-05, "            \
+        "'rope_scaling': null, 'rope_theta': 10000.0, "                       \
+        "'routed_scaling_factor': 1.5, 'tie_word_embeddings': false, "        \
+        "'topk_group': 1, 'use_cache': true, 'use_grouped_topk': true, "      \
+        "'v_head_dim': $value_dim, 'vocab_size': $vocab}",                    \
+    .frame = hf_frame,                                                        \
+    .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,                           \
+    .shape = {MIXED_SHAPE, .activation = oracle_silu, .dim = 56,              \
+              .hidden = 92, .layers = 5, .delta = "11010", .turning = "0",    \
+              .theta = 10000, .head_dim = 12 + 6, .rotary_dim = 6,            \
+              .value_dim = 14, .kv_rank = 22, .latent_eps = 1e-6,             \
+              .delta_keys = 4, .delta_values = 4, .delta_key_dim = 20,        \
+              .delta_value_dim = 20, .step_rank = 20, .gate_rank = 20,        \
+              .key_decays = true, .sigmoid_gates = true, .sparse = "01111",   \
+              .n_experts = 6, .n_used = 2, .expert_dim = 36,                  \
+              .shared_dim = 36, .router = ORACLE_SIGMOID,                     \
+              .renormalises = true, .router_scale = 1.5}
+
 /* As mlx-lm writes Qwen 3.5 */
 static const struct stored mlx_delta_layer[] = {
     {AS_STEPS, "model.layers.#.linear_attn.dt_bias", LAYER(delta)},
@@ -353,6 +446,18 @@ const struct family recurrent_families[] = {
         QWEN35MOE,
         .layers = {hf_norms, qwen35_attention, mlx_delta_layer},
         .bits = (DELTA_BITS | HAS_HEAD | HAS_SWITCH) & ~NORMS_LESS_ONE,
+    },
+    {
+        .name = "kimi-linear",
+        KIMI,
+        .layers = {hf_norms, deepseek_attention, hf_mlp, kimi_layer,
+                   kimi_rest},
+    },
+    {
+        .name = "kimi-linear-mlx",
+        KIMI,
+        .layers = {hf_norms, mlx_latent_layer, hf_mlp, kimi_layer,
+                   mlx_kimi_rest},
     },
     {
         .name = "granite4-mamba",

@@ -307,7 +307,10 @@ write_decays(const struct writer *w, const struct stored *as,
     char name[96];
 
     name_tensor(w, name, sizeof(name), as->name, 0, "");
-    if (d->decay != NULL)
+    if (d->decay != NULL && as->as == AS_DECAYS_OF_HEADS)
+        memcpy(build_add(w->to, name, (uint64_t[]){1, 1, n, 1}, 4)->x,
+               d->decay, n * sizeof(float));
+    else if (d->decay != NULL)
         memcpy(add_tensor(w->to, name, s->delta_values, cols)->x, d->decay,
                n * sizeof(float));
 }
@@ -317,7 +320,8 @@ write_conv(const struct writer *w, const struct stored *as, const void *parts)
 {
     const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
     size_t channels = oracle_channels(&w->model->oracle.shape), first = 0;
-    bool is_part = as->as == AS_CONV_PART;
+    bool is_part = as->as == AS_CONV_PART ||
+                   (as->as == AS_CONV_LAST && as->at < 3);
     size_t width = w->model->oracle.shape.conv_width;
     size_t third = (channels + 2) / 3;
     char name[96];
@@ -356,6 +360,8 @@ write_latent(const struct writer *w, const struct stored *as,
     size_t cols = is_key ? key : s->kv_rank;
     char name[96];
 
+    if (kv_b->w == NULL)
+        return;
     name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
     float *x =
         build_add(w->to, name, (uint64_t[]){s->heads, rows, cols}, 3)->x;
@@ -582,6 +588,7 @@ static void (*const writers[])(const struct writer *w,
     [AS_DELTA_QKVZ] = write_delta_fused,
     [AS_DELTA_BA] = write_delta_fused,
     [AS_DECAYS] = write_decays,
+    [AS_DECAYS_OF_HEADS] = write_decays,
     [AS_STEPS] = write_numbers,
     [AS_CONV] = write_conv,
     [AS_CONV_LAST] = write_conv,

@@ -41,9 +41,10 @@ struct oracle_mlp {
  * alpha. */
 struct oracle_delta {
     struct oracle_linear q, k, v, gate, alpha, beta, out;
-    struct oracle_linear alpha_a; /* of a selective one, whose alpha is of what
-                                this gives; it, q and k are of values */
+    struct oracle_linear alpha_a; /* alpha is of what this gives; of a selective
+                                one it, q and k are of values */
     struct oracle_norm alpha_norm, k_norm, q_norm; /* of a selective one */
+    struct oracle_linear gate_a; /* the gate is of what this gives */
     float *decay;            /* (value heads): the logarithm; of a selective
                                 one (value heads, key dim) */
     float *conv;             /* (channels, conv_width): queries, keys, values;
@@ -174,7 +175,10 @@ struct oracle_shape {
                                 is a feed-forward alone; NULL: all are both */
     size_t delta_keys, delta_values; /* heads */
     size_t delta_key_dim, delta_value_dim, conv_width;
-    size_t step_rank;        /* rows of alpha_a */
+    size_t step_rank, gate_rank; /* rows of alpha_a, of gate_a */
+    bool key_decays;         /* of a delta rule: alpha has a row for each key of
+                                a value head */
+    bool sigmoid_gates;      /* likewise, and no SiLU */
     double step_eps;         /* of its norm, of keys', of queries'; 0: there
                                 are none */
     bool step_weights;       /* which have weights */

@@ -246,13 +246,13 @@ set_lengths(double *x, size_t n, size_t dim)
  * of its value and less of what it gave; then its query is asked. */
 static void
 delta_step(const struct oracle_shape *shape, double *s, const double *q,
-           const double *k, const double *v, double decay, double beta,
-           double *out)
+           const double *k, const double *v, const double *decays,
+           double beta, double *out)
 {
     size_t keys = shape->delta_key_dim, values = shape->delta_value_dim;
 
     for (size_t i = 0; i < keys * values; i++)
-        s[i] *= decay;
+        s[i] *= decays[i / values];
     for (size_t c = 0; c < values; c++) {
         double given = 0;
         for (size_t r = 0; r < keys; r++)
@@ -265,6 +265,18 @@ delta_step(const struct oracle_shape *shape, double *s, const double *q,
     }
 }
 
+/* y = W x, or W (W_a x). */
+static double *
+made_by_two(const struct oracle *o, const struct oracle_linear *l,
+            const struct oracle_linear *first, const double *x)
+{
+    double *latents = first->w == NULL ? NULL : oracle_apply(first, x, o->n);
+    double *y = oracle_apply(l, latents == NULL ? x : latents, o->n);
+
+    free(latents);
+    return y;
+}
+
 static double *
 delta_rule(const struct oracle *o, const struct oracle_delta *w,
                   const double *x)
@@ -275,10 +287,11 @@ delta_rule(const struct oracle *o, const struct oracle_delta *w,
     double *q = convolve(o, w, &w->q, x, 0);
     double *k = convolve(o, w, &w->k, x, w->q.rows);
     double *v = convolve(o, w, &w->v, x, w->q.rows + w->k.rows);
-    double *alpha = oracle_apply(&w->alpha, x, o->n);
+    double *alpha = made_by_two(o, &w->alpha, &w->alpha_a, x);
     double *beta = oracle_apply(&w->beta, x, o->n);
-    double *gate = oracle_apply(&w->gate, x, o->n);
+    double *gate = made_by_two(o, &w->gate, &w->gate_a, x);
     double *mixed = oracle_doubles(o->n * heads * values);
+    double *decays = oracle_doubles(keys);
 
     set_lengths(q, o->n * s->delta_keys, keys);
     set_lengths(k, o->n * s->delta_keys, keys);
@@ -287,9 +300,12 @@ delta_rule(const struct oracle *o, const struct oracle_delta *w,
         for (size_t t = 0; t < o->n; t++) {
             size_t key = (t * s->delta_keys + head / shared) * keys;
             size_t i = t * heads + head;
-            double step = log(1 + exp(alpha[i]));
-            delta_step(s, state, q + key, k + key, v + i * values,
-                       exp(-exp((double)w->decay[head]) * step),
+            for (size_t r = 0; r < keys; r++) {
+                double a = alpha[s->key_decays ? i * keys + r : i];
+                decays[r] = exp(-exp((double)w->decay[head]) *
+                                log(1 + exp(a)));
+            }
+            delta_step(s, state, q + key, k + key, v + i * values, decays,
                        oracle_or_one(s->beta_scale) * oracle_sigmoid(beta[i]),
                        mixed + i * values);
         }
@@ -301,8 +317,10 @@ delta_rule(const struct oracle *o, const struct oracle_delta *w,
     oracle_norm_rows(&states, &w->norm, mixed, o->n, heads * values,
                      heads * values);
     for (size_t i = 0; i < o->n * heads * values; i++)
-        mixed[i] *= oracle_silu(gate[i]);
+        mixed[i] *= s->sigmoid_gates ? oracle_sigmoid(gate[i])
+                                     : oracle_silu(gate[i]);
     double *out = oracle_apply(&w->out, mixed, o->n);
+    free(decays);
     free(q);
     free(k);
     free(v);

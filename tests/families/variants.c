@@ -232,6 +232,21 @@ describe_selective(struct lmq_hparams *h)
     h->latent_eps = 1e-3;
 }
 
+/* Time steps by key, gates by latents, also beside attention. */
+static void
+describe_key_decays(struct lmq_hparams *h)
+{
+    h->layers[0] = LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE;
+    h->layers[2] = LMQ_LAYER_DELTA;
+    h->n_delta_key_heads = 2;
+    h->n_delta_value_heads = 4;
+    h->delta_key_dim = 13;
+    h->delta_value_dim = 21;
+    h->conv_width = 3;
+    h->gate_rank = 10;
+    h->has_key_decays = true;
+}
+
 static void
 describe_convolved(struct lmq_hparams *h)
 {
@@ -308,6 +323,7 @@ static const struct {
     {"beside", describe_beside, true},
     {"selective", describe_selective, true},
     {"mixed", describe_mixed, true},
+    {"key-decays", describe_key_decays, false},
 };
 
 size_t
@@ -447,22 +463,30 @@ add_recurrence(struct builder *b, int32_t l)
     bool is_space =
         is_selective || h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
     uint64_t seen = is_selective ? values : h->dim;
+    bool is_delta = has_state && !is_space;
+    bool by_key = is_delta && h->has_key_decays;
+    uint64_t steps = by_key ? n * h->delta_key_dim : n;
+    uint64_t gates = is_delta ? h->gate_rank : 0;
+    uint64_t latents = is_delta || is_selective ? h->step_rank : 0;
 
     b->has_biases = false;
     add_recurrent(b, LMQ_ROLE_ATTN_Q, l, keys, seen);
     add_recurrent(b, LMQ_ROLE_ATTN_K, l, keys, seen);
     add_recurrent(b, LMQ_ROLE_ATTN_V, l, values, h->dim);
     if (has_state) {
-        add_recurrent(b, LMQ_ROLE_ATTN_GATE, l, values, h->dim);
-        add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, n,
-                   is_selective ? h->step_rank : h->dim);
-        add_bias(b, alpha, n);
+        add_recurrent(b, LMQ_ROLE_ATTN_GATE, l, values,
+                      gates > 0 ? gates : h->dim);
+        add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, steps,
+                   latents > 0 ? latents : h->dim);
+        add_bias(b, alpha, steps);
     }
-    if (is_selective)
-        add_matrix(b, LMQ_ROLE_DELTA_ALPHA_A, l, -1, h->step_rank, values);
+    if (gates > 0)
+        add_matrix(b, LMQ_ROLE_ATTN_GATE_A, l, -1, gates, h->dim);
+    if (latents > 0)
+        add_matrix(b, LMQ_ROLE_DELTA_ALPHA_A, l, -1, latents, seen);
     if (is_selective && h->has_step_norms && h->has_step_norm_weights)
         add_step_norms(b, l);
-    if (has_state && !is_space)
+    if (is_delta)
         add_matrix(b, LMQ_ROLE_DELTA_BETA, l, -1, n, h->dim);
     if (has_state)
         add(b, place, 0, is_selective ? n * h->delta_key_dim : n, -1, 0.7);

@@ -38,7 +38,7 @@ static const char *const model_types[] = {
     "codegen", "persimmon", "dbrx", "sarvam_moe", "sarvam_mla", "iquestcoder",
     "mimo_v2_flash", "flint", "kolibri1",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
-    "mamba",      "falcon_mamba", "jamba",    "olmo_hybrid",
+    "mamba",      "falcon_mamba", "jamba",    "olmo_hybrid", "kimi_linear",
 };
 
 static const char *const keys[] = {

@@ -293,6 +293,24 @@ describe_mixed(struct lmq_hparams *h)
     h->state_eps = 0.01;
 }
 
+/* Latents of gates and of time steps, of which each key has one; no layer has
+ * positions, though a part of the keys is shared as if it turned. */
+static void
+describe_key_decays(struct lmq_hparams *h)
+{
+    describe_latent_queries(h);
+    h->layers[0] |= LMQ_LAYER_DELTA;
+    h->layers[1] |= LMQ_LAYER_NOPE;
+    h->n_delta_key_heads = 2;
+    h->n_delta_value_heads = 4;
+    h->delta_key_dim = 3;
+    h->delta_value_dim = 5;
+    h->conv_width = 2;
+    h->step_rank = 6;
+    h->gate_rank = 7;
+    h->has_key_decays = h->has_sigmoid_gates = true;
+}
+
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -340,6 +358,8 @@ static const struct {
     {"mixed", describe_mixed, false, "rows",
      "the gated delta rule that writes twice as much, with an epsilon of its "
      "own, and a layer with norms after."},
+    {"key-decays", describe_key_decays, false, "rows",
+     "a delta rule of which each key decays for itself, latents of gates."},
 };
 
 static void

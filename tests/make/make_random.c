@@ -126,8 +126,13 @@ describe_recurrence(struct lmq_hparams *h)
     h->state_eps = perhaps(1e-4, 1e-1);
     h->beta_scale = once_in(2) ? 1 : number(0.5, 2);
     h->step_rank = from_to(1, 9);
+    if (h->recurrence == LMQ_RECURRENCE_DELTA && once_in(2))
+        h->step_rank = 0;
+    h->gate_rank = once_in(2) ? from_to(1, 9) : 0;
     h->has_step_norms = once_in(2);
     h->has_step_norm_weights = once_in(2);
+    h->has_key_decays = once_in(2);
+    h->has_sigmoid_gates = once_in(2);
     for (uint32_t i = 0; i < h->n_layers; i++) {
         if (once_in(2))
             h->layers[i] |= LMQ_LAYER_DELTA |

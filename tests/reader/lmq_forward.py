@@ -46,6 +46,9 @@ class Description:
             self.full, self.sliding_window, self.rope_local_theta = set(), 0, 0
         self.has_state = self.recurrence != 'convolution'   # a recurrent layer
         self.selective = self.recurrence == 'selective'
+        if self.recurrence != 'delta':
+            self.gate_rank, self.key_decays, self.sigmoid_gates = 0, False, False
+            self.step_rank *= self.selective
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
@@ -229,7 +232,11 @@ class Description:
         sizes['decays'] = self.n_delta_value_heads * (
             self.delta_key_dim if self.selective else 1)
         sizes['seen'] = values if self.selective and alone else self.dim
-        sizes['steps'] = self.step_rank if self.selective else self.dim
+        sizes['steps'] = self.step_rank or self.dim
+        sizes['alphas'] = self.n_delta_value_heads * (
+            self.delta_key_dim if self.key_decays else 1)
+        sizes['latents'] = self.gate_rank or self.dim
+        sizes['gated'] = sizes['latents'] if alone else self.dim
         sizes['ssm_norm'] = self.delta_value_dim if self.recurrence == 'delta' else values
         if not self.has_state:
             keys = values
@@ -296,9 +303,10 @@ class Description:
                     roles += [33, 34 if self.recurrence == 'delta' else 55, 35]
                     roles += [32 if i in self.alone else 59]
                     roles += [] if self.bare_states else [37]
-                    roles += [61] if self.selective else []
+                    roles += [61] if self.step_rank else []
                     if self.selective and self.step_norms and self.step_norm_weights:
                         roles += [62, 63, 64]
+                    roles += [65] if self.gate_rank else []
             if attends:
                 roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
                 if self.k:
@@ -560,11 +568,14 @@ class Computation:
                     for x in (q, k))
             q = q / math.sqrt(c)
             b = d.beta_scale * sigmoid(self.product(u, 34, layer))
-        g = self.product(u, roles[3], layer)
-        g = (g * sigmoid(g)).reshape(n, heads, -1)
+        if delta and d.step_rank:
+            seen = self.product(u, 61, layer)
+        g = self.product(self.product(u, 65, layer) if d.gate_rank else u,
+                         roles[3], layer)
+        g = (sigmoid(g) * (1 if d.sigmoid_gates else g)).reshape(n, heads, -1)
         t = np.log1p(np.exp(self.product(seen, 33, layer)))
         rates = np.exp(self.tensor(35, layer)).reshape(heads, -1)
-        decay, o = np.exp(-rates * t[..., None]), np.empty_like(v)
+        decay, o = np.exp(-rates * t.reshape(n, heads, -1)), np.empty_like(v)
         for i in range(heads):
             j, s = i * keys // heads, np.zeros((c, d.delta_value_dim))
             for p in range(n):

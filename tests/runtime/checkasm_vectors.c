@@ -173,10 +173,12 @@ checkasm_naive_soften(void)
 
 /* ---- States ---- */
 
-/* A state, and what a token has: keys, queries, values; in one array. */
+/* A state, and what a token has: keys, queries, decays, values; in one
+ * array. */
 struct state {
     size_t n_rows, n;
     float decay;
+    bool differs;         /* each row has a decay of its own */
     bool gives, is_apart; /* there are values; sums are not in their place */
 };
 
@@ -186,6 +188,7 @@ some_state(size_t i)
     return (struct state){.n_rows = 1 + random_below(40),
                           .n = 1 + (i < 160 ? i : random_below(300)),
                           .decay = (float[]){1.0f, 0.7f, 0.0f}[i % 3],
+                          .differs = i / 8 % 2 == 1,
                           .gives = i % 4 != 0,
                           .is_apart = i % 8 < 4};
 }
@@ -194,19 +197,22 @@ static void
 run_recur(const struct lmq_kernels *k, const struct state *s, float *x)
 {
     float *keys = x + s->n_rows * s->n, *queries = keys + s->n_rows;
-    float *values = queries + s->n_rows, *out = values + s->n;
+    float *decays = queries + s->n_rows, *values = decays + s->n_rows;
+    float *out = values + s->n;
+    const float *decay = s->differs ? decays : &s->decay;
 
     if (s->gives)
-        k->recur(x, s->n_rows, s->n, s->decay, keys, values, queries,
+        k->recur(x, s->n_rows, s->n, decay, s->differs, keys, values, queries,
                  s->is_apart ? out : values);
     else
-        k->recur(x, s->n_rows, s->n, s->decay, NULL, NULL, queries, out);
+        k->recur(x, s->n_rows, s->n, decay, s->differs, NULL, NULL, queries,
+                 out);
 }
 
 static struct buffer
 state_buffer(const struct state *s, enum pattern pattern)
 {
-    return buffer_floats(s->n_rows * s->n + 2 * s->n_rows + 2 * s->n, pattern);
+    return buffer_floats(s->n_rows * s->n + 3 * s->n_rows + 2 * s->n, pattern);
 }
 
 void
@@ -219,9 +225,10 @@ checkasm_recur(const struct lmq_kernels *k)
         run_recur(plain, &s, floats(&x));
         run_recur(k, &s, floats(&y));
         checkasm_report(same_buffers(&x, &y, true), "recur", k->name,
-                        SIZES("%zu rows of %zu, pattern %d, values %d %d",
+                        SIZES("%zu rows of %zu, pattern %d, values %d %d, "
+                              "decays %d",
                               s.n_rows, s.n, (int)pattern, s.gives,
-                              s.is_apart));
+                              s.is_apart, s.differs));
     }
 }
 
@@ -233,13 +240,14 @@ checkasm_naive_recur(void)
         struct state s = some_state(i);
         struct buffer x = state_buffer(&s, PLAIN), y = buffer_copy(&x);
         float *state = floats(&y), *keys = state + s.n_rows * s.n;
-        float *queries = keys + s.n_rows, *values = queries + s.n_rows;
+        float *queries = keys + s.n_rows, *decays = queries + s.n_rows;
+        float *values = decays + s.n_rows;
         float *out = s.gives && !s.is_apart ? values : values + s.n;
         struct buffer sums = buffer_new(s.n * sizeof(float));
         memset(sums.data, 0, s.n * sizeof(float));
         for (size_t row = 0; row < s.n_rows; row++) {
             float *at = state + row * s.n;
-            plain->scale(at, s.n, s.decay);
+            plain->scale(at, s.n, s.differs ? decays[row] : s.decay);
             if (s.gives)
                 plain->axpy(at, values, s.n, keys[row]);
             plain->axpy(floats(&sums), at, s.n, queries[row]);

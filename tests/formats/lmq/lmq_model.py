@@ -379,7 +379,7 @@ class Model:
         values = channels = keys = heads * h["delta_value_dim"]
         selective = h["recurrence"] == "selective"
         space = selective or h["recurrence"] == "state_space"
-        seen, steps, decays = dim, dim, heads
+        seen, steps, decays, alphas, latents = dim, dim, heads, heads, dim
         own = self.recurrent_names(layer)
         if selective:
             seen, steps = values, h["step_rank"]
@@ -389,11 +389,19 @@ class Model:
                 yield "ssm_alpha_norm", (steps,), False, False
                 for name in ("ssm_k_norm", "ssm_q_norm"):
                     yield name, (h["delta_key_dim"],), False, False
+        if h["recurrence"] == "delta":
+            alphas = heads * (h["delta_key_dim"] if h["key_decays"] else 1)
+            if h["step_rank"]:
+                steps = h["step_rank"]
+                yield "ssm_alpha_a", (steps, dim), False, False
+            if h["gate_rank"]:
+                latents = h["gate_rank"]
+                yield "attn_gate_a", (latents, dim), False, False
         if self.has_state(layer):
             keys = h["n_delta_key_heads"] * h["delta_key_dim"]
             channels = values if selective else 2 * keys + values
-            yield own[3], (values, dim), False, False
-            yield "ssm_alpha", (heads, steps), False, True
+            yield own[3], (values, latents), False, False
+            yield "ssm_alpha", (alphas, steps), False, True
             yield "ssm_a", (decays,), False, False
             if not h["bare_states"]:
                 yield ("ssm_norm", (values if space else
@@ -434,9 +442,9 @@ class Model:
             if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 65,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 66,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 64 or r.name not in shapes:
+            if r.role == 0 or r.role > 65 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -677,17 +685,27 @@ class Model:
                 q = [[a / math.sqrt(c) for a in y] for y in q]
                 v = cut(x[2 * keys * c:], heads)
                 beta = self.product(at + "ssm_beta", token)
-            gate = cut(self.product(at + own[3], token), heads)
+            latents = token
+            if not space:
+                token_steps = self.product(at + "ssm_alpha_a", token) if \
+                    h["step_rank"] else token
+                if h["gate_rank"]:
+                    latents = self.product(at + "attn_gate_a", token)
+            gate = cut(self.product(at + own[3], latents), heads)
             alpha = self.product(at + "ssm_alpha",
-                                 token_steps if selective else token)
+                                 token_steps if selective or not space
+                                 else token)
             mixed = []
             for i in range(heads):
                 key, query = k[i * keys // heads], q[i * keys // heads]
-                t = math.log(1 + math.exp(alpha[i]))
+                ts = [math.log(1 + math.exp(a)) for a in (
+                    alpha[i * c:i * c + c] if h["key_decays"] and not space
+                    else [alpha[i]] * c)]
+                t = ts[0]
                 own_decays = decay[i * c:i * c + c] if selective else \
                     [decay[i]] * c
-                s[i] = [[math.exp(-math.exp(left) * t) * a for a in row]
-                        for left, row in zip(own_decays, s[i])]
+                s[i] = [[math.exp(-math.exp(left) * step) * a for a in row]
+                        for left, step, row in zip(own_decays, ts, s[i])]
                 e = [t * a for a in v[i]] if space else [
                     h["beta_scale"] * sigmoid(beta[i]) *
                     (v[i][j] - sum(key[r] * s[i][r][j] for r in range(c)))
@@ -700,7 +718,9 @@ class Model:
                     o = add(o, [skip[i] * a for a in v[i]])
                 elif not h["bare_states"]:
                     o = self.norm(at + "ssm_norm", o, "rms")
-                mixed += [a * g * sigmoid(g) for a, g in zip(o, gate[i])]
+                plain = h["sigmoid_gates"] and not space
+                mixed += [a * (1 if plain else g) * sigmoid(g)
+                          for a, g in zip(o, gate[i])]
             if space and not h["bare_states"]:
                 mixed = sum((self.norm(at + "ssm_norm", part, "rms", bare=True)
                              for part in cut(mixed, keys)), [])

@@ -1,0 +1,350 @@
+/*
+ * test_kimi.c - Kimi Linear by its config.json and by the keys of a GGUF, and
+ * convolutions that stand apart.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "formats/gguf/gguf_build.h"
+#include "formats/gguf/gguf_keys.h"
+#include "tests/build/build_checkpoint.h"
+#include "tests/build/suite.h"
+#include "tests/convert/exports.h"
+#include "tests/families/family.h"
+#include "tests/formats/hf_models.h"
+
+/* With 8 layers in place of 27. */
+#define KIMI_LISTS                                                            \
+    "'full_attn_layers':[4,8],'kda_layers':[1,2,3,5,6,7]"
+
+START_TEST(kimi_linear_48b)
+{
+    struct model *m = read_model(
+        "{'architectures':['KimiLinearForCausalLM'],'bos_token_id':163584,"
+        "'eos_token_id':163586,'first_k_dense_replace':1,'head_dim':72,"
+        "'hidden_act':'silu','hidden_size':2304,'intermediate_size':9216,"
+        "'kv_lora_rank':512,'linear_attn_config':{" KIMI_LISTS ","
+        "'head_dim':128,'num_heads':32,'short_conv_kernel_size':4},"
+        "'mla_use_nope':true,'model_max_length':1048576,"
+        "'model_type':'kimi_linear','moe_intermediate_size':1024,"
+        "'moe_layer_freq':1,'moe_renormalize':true,"
+        "'moe_router_activation_func':'sigmoid','num_attention_heads':32,"
+        "'num_expert_group':1,'num_experts':256,'num_experts_per_token':8,"
+        "'num_hidden_layers':8,'num_key_value_heads':32,"
+        "'num_nextn_predict_layers':0,'num_shared_experts':1,"
+        "'q_lora_rank':null,'qk_nope_head_dim':128,'qk_rope_head_dim':64,"
+        "'rms_norm_eps':1e-05,'rope_scaling':null,'rope_theta':10000.0,"
+        "'routed_scaling_factor':2.446,'tie_word_embeddings':false,"
+        "'topk_group':1,'use_grouped_topk':true,'v_head_dim':128,"
+        "'vocab_size':163840}");
+
+    ck_assert_str_eq(m->h.architecture, "kimi_linear");
+    assert_sizes(&m->h, 8, 2304, 9216, 32, 32, 192);
+    ck_assert_uint_eq(m->h.context, 1048576);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxx.xxx.");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "...x...x");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x.......");
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_DELTA);
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 32);
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 32);
+    ck_assert_uint_eq(m->h.delta_key_dim, 128);
+    ck_assert_uint_eq(m->h.delta_value_dim, 128);
+    ck_assert_uint_eq(m->h.conv_width, 4);
+    ck_assert_uint_eq(m->h.step_rank, 128);
+    ck_assert_uint_eq(m->h.gate_rank, 128);
+    ck_assert(m->h.has_key_decays && m->h.has_sigmoid_gates);
+    ck_assert_uint_eq(m->h.kv_lora_rank, 512);
+    ck_assert_uint_eq(m->h.q_lora_rank, 0);
+    ck_assert_uint_eq(m->h.rotary_dim, 64);
+    ck_assert_uint_eq(m->h.value_dim, 128);
+    assert_near(m->h.latent_eps, 1e-6);
+    ck_assert_uint_eq(m->h.n_experts, 256);
+    ck_assert_uint_eq(m->h.n_experts_used, 8);
+    ck_assert_uint_eq(m->h.shared_dim, 1024);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert(m->h.router_renormalises && m->h.router_corrects);
+    assert_near(m->h.router_scale, 2.446);
+    ck_assert_str_eq(m->h.unsupported, "");
+}
+END_TEST
+
+/* As the library saves it, and by the words that other families have. */
+START_TEST(a_kimi_linear_says_things_in_several_ways)
+{
+    static const char class[] = "KimiLinearForCausalLM";
+    struct model *m = read_small(
+        class, "'layer_types':['full_attention','linear_attention',"
+               "'linear_attention','linear_attention','linear_attention',"
+               "'linear_attention','linear_attention','full_attention'],"
+               "'mlp_layer_types':['sparse','sparse','dense','sparse',"
+               "'sparse','sparse','sparse','sparse'],"
+               "'linear_num_heads':3,'linear_head_dim':16,"
+               "'linear_conv_kernel_dim':5,'max_position_embeddings':77,"
+               "'num_local_experts':12,'num_experts_per_tok':2,"
+               "'n_shared_experts':3,'n_group':4,'topk_group':2,"
+               "'norm_topk_prob':false,'moe_intermediate_size':10,"
+               "'linear_attn_config':{'full_attn_layers':[9]}");
+
+    assert_layers(&m->h, LMQ_LAYER_DELTA, ".xxxxxx.");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "..x.....");
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 3);
+    ck_assert_uint_eq(m->h.gate_rank, 16);
+    ck_assert_uint_eq(m->h.conv_width, 5);
+    ck_assert_uint_eq(m->h.context, 77);
+    ck_assert_uint_eq(m->h.n_experts, 12);
+    ck_assert_uint_eq(m->h.n_experts_used, 2);
+    ck_assert_uint_eq(m->h.n_expert_groups, 4);
+    ck_assert_uint_eq(m->h.n_expert_groups_used, 2);
+    ck_assert_uint_eq(m->h.shared_dim, 30);
+    ck_assert(!m->h.router_renormalises);
+    m = read_small(class, "'num_experts':12,'linear_num_heads':5,"
+                          "'linear_attn_config':{'num_heads':2}");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxxx.xxx");
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 2);
+    ck_assert_uint_eq(m->h.delta_key_dim, 128);
+    assert_near(m->h.router_scale, 2.446);
+}
+END_TEST
+
+START_TEST(a_kimi_linear_that_makes_no_sense_is_refused)
+{
+    static const char class[] = "KimiLinearForCausalLM";
+    static const char *const wrong[][2] = {
+        {"'kda_layers':[1,2]", "lacks 'full_attn_layers'"},
+        {"'full_attn_layers':[1,2]", "lacks 'kda_layers'"},
+        {"'full_attn_layers':[0],'kda_layers':[1,2,3,4,5,6,7,8]",
+         "'full_attn_layers' in the configuration names layer 0, expected "
+         "each from 1 to 8 once"},
+        {"'full_attn_layers':[8,9],'kda_layers':[1,2,3,4,5,6,7]",
+         "names layer 9"},
+        {"'full_attn_layers':[4,8],'kda_layers':[1,2,3,4,5,6,7]",
+         "'kda_layers' in the configuration names layer 4"},
+        {"'full_attn_layers':[4,8],'kda_layers':[1,2,3,5,7]",
+         "layer 6 is in neither 'full_attn_layers' nor 'kda_layers'"},
+        {"'full_attn_layers':[4.5],'kda_layers':[]",
+         "'full_attn_layers' in the configuration is no list of whole"},
+        {KIMI_LISTS ",'head_dim':'wide'",
+         "'head_dim' in the configuration is no whole number"},
+    };
+    char more[256];
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        snprintf(more, sizeof(more), "'linear_attn_config':{%s}", wrong[i][0]);
+        assert_wrong(class, more, wrong[i][1]);
+    }
+    assert_wrong(class, "'qk_rope_head_dim':0", "'qk_rope_head_dim'");
+    assert_unsupported(class, "'mla_use_nope':false", "'mla_use_nope' false");
+    assert_unsupported(class, "'moe_layer_freq':2", "'moe_layer_freq' 2");
+    assert_unsupported(class, "'moe_router_activation_func':'softmax'",
+                       "'moe_router_activation_func' 'softmax'");
+    assert_unsupported(class, "'hidden_act':'gelu'",
+                       "a convolution with another activation than SiLU");
+}
+END_TEST
+
+/* A Kimi Linear of one layer, of which there are only convolutions. */
+static const char *
+write_convolutions(const char *name, uint64_t n_keys, uint64_t width,
+                   const char *of_values)
+{
+    struct build_model *model = calloc(1, sizeof(*model));
+    struct bytes bytes = {0};
+    char path[64];
+
+    build_add(model, "model.layers.0.self_attn.q_conv1d.weight",
+              (uint64_t[]){6, 1, 4}, 3);
+    build_add(model, "model.layers.0.self_attn.k_conv1d.weight",
+              (uint64_t[]){n_keys, width}, 2);
+    build_add(model, of_values, (uint64_t[]){1, 6, 1, 4}, 4);
+    mkdir(in_folder(name), 0777);
+    put_safetensors(&bytes, model, 0, 3, BUILD_F32);
+    snprintf(path, sizeof(path), "%s/model.safetensors", name);
+    save(&bytes, in_folder(path));
+    bytes_free(&bytes);
+    put_text(&bytes, "{\"architectures\":[\"KimiLinearForCausalLM\"],"
+                     "\"hidden_size\":64,\"intermediate_size\":96,"
+                     "\"num_hidden_layers\":1,\"num_attention_heads\":4,"
+                     "\"linear_num_heads\":2,\"linear_head_dim\":3,"
+                     "\"num_experts\":8,\"vocab_size\":100}");
+    snprintf(path, sizeof(path), "%s/config.json", name);
+    save(&bytes, in_folder(path));
+    bytes_free(&bytes);
+    build_free(model);
+    return in_folder(name);
+}
+
+START_TEST(convolutions_that_do_not_fit_are_refused)
+{
+    static const char values[] = "model.layers.0.self_attn.v_conv1d.weight";
+
+    assert_refused(write_convolutions("right", 6, 4, values), LMQ_ERR_FORMAT,
+                   "lacks the tensor token_embd.weight");
+    assert_refused(write_convolutions("few", 5, 4, values), LMQ_ERR_FORMAT,
+                   "v_conv1d.weight' is 6 x 4, but the configuration says "
+                   "18 x 4 of it");
+    assert_refused(write_convolutions("wide", 6, 5, values), LMQ_ERR_FORMAT,
+                   "k_conv1d.weight' is 6 x 5");
+    assert_refused(write_convolutions("none", 6, 4, "some.weight"),
+                   LMQ_ERR_FORMAT,
+                   "lacks the tensor blk.0.ssm_conv1d_v.weight (layers");
+}
+END_TEST
+
+/* ---- GGUF ---- */
+
+/* As llama.cpp's converter says it; perhaps without the width of heads. */
+static enum lmq_status
+read_keys(bool has_width, struct lmq_checkpoint *checkpoint,
+          struct lmq_error *err)
+{
+    static const struct {
+        const char *name;
+        uint32_t value;
+    } counts[] = {
+        {"block_count", 4}, {"context_length", 4096},
+        {"embedding_length", 64}, {"feed_forward_length", 96},
+        {"attention.head_count", 5}, {"ssm.conv_kernel", 3},
+        {"attention.kv_lora_rank", 24}, {"attention.key_length", 32},
+        {"attention.value_length", 24}, {"attention.key_length_mla", 26},
+        {"attention.value_length_mla", 20}, {"rope.dimension_count", 8},
+        {"expert_count", 8}, {"expert_used_count", 2},
+        {"expert_feed_forward_length", 48}, {"expert_shared_count", 1},
+        {"expert_gating_func", 2}, {"leading_dense_block_count", 1},
+    };
+    const struct lmq_gguf_evidence evidence = {.vocab_size = 33, .n_dense = 1};
+    struct lmq_gguf_builder builder = {.prefix = "kimi-linear"};
+    const struct lmq_family *family;
+    struct lmq_gguf_meta *meta = NULL;
+    char name[64];
+
+    lmq_gguf_build_begin(&builder);
+    builder.prefix = "kimi-linear";
+    lmq_gguf_put_text(&builder, "general.architecture", "kimi-linear",
+                      strlen("kimi-linear"));
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        snprintf(name, sizeof(name), ".%s", counts[i].name);
+        lmq_gguf_put_u32(&builder, name, counts[i].value);
+    }
+    if (has_width)
+        lmq_gguf_put_u32(&builder, ".kda.head_dim", 12);
+    lmq_gguf_put_f32(&builder, ".attention.layer_norm_rms_epsilon", 1e-5);
+    lmq_gguf_put_f32(&builder, ".rope.freq_base", 10000);
+    lmq_gguf_put_f32(&builder, ".expert_weights_scale", 2.446);
+    lmq_gguf_put_array(&builder, ".attention.head_count_kv", LMQ_GGUF_U32, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        lmq_gguf_add_u32(&builder, i == 2);
+    *checkpoint = (struct lmq_checkpoint){0};
+    lmq_hparams_init(&checkpoint->hparams);
+    lmq_gguf_build_end(&builder, 0);
+    ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
+                                        &meta, NULL, err),
+                     LMQ_OK);
+    enum lmq_status status =
+        lmq_gguf_read_keys(meta, &evidence, checkpoint, &family, err);
+    lmq_gguf_meta_close(meta);
+    lmq_gguf_build_free(&builder);
+    return status;
+}
+
+START_TEST(keys_of_gguf_say_a_kimi_linear)
+{
+    static struct lmq_checkpoint checkpoint;
+    const struct lmq_hparams *h = &checkpoint.hparams;
+    struct lmq_error err = {0};
+
+    ck_assert_msg(read_keys(true, &checkpoint, &err) == LMQ_OK, "%s",
+                  err.message);
+    ck_assert_uint_eq(checkpoint.notes.n, 0);
+    ck_assert_str_eq(h->unsupported, "");
+    assert_layers(h, LMQ_LAYER_DELTA, "xx.x");
+    assert_layers(h, LMQ_LAYER_NOPE, "..x.");
+    assert_layers(h, LMQ_LAYER_DENSE, "x...");
+    ck_assert_int_eq(h->recurrence, LMQ_RECURRENCE_DELTA);
+    ck_assert_uint_eq(h->n_delta_key_heads, 5);
+    ck_assert_uint_eq(h->n_delta_value_heads, 5);
+    ck_assert_uint_eq(h->delta_key_dim, 12);
+    ck_assert_uint_eq(h->delta_value_dim, 12);
+    ck_assert_uint_eq(h->step_rank, 12);
+    ck_assert_uint_eq(h->gate_rank, 12);
+    ck_assert(h->has_key_decays && h->has_sigmoid_gates);
+    ck_assert_uint_eq(h->head_dim, 26);
+    ck_assert_uint_eq(h->value_dim, 20);
+    ck_assert_uint_eq(h->rotary_dim, 8);
+    ck_assert_uint_eq(h->shared_dim, 48);
+    ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
+    ck_assert(h->router_renormalises);
+    assert_near(h->router_scale, 2.446);
+    ck_assert(checkpoint.source.has_decay_itself);
+    ck_assert_int_eq(read_keys(false, &checkpoint, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "there is no 'kimi-linear.kda.head_dim'"));
+}
+END_TEST
+
+/* What config.json says otherwise, and what is said of the GGUF then. */
+START_TEST(what_llama_cpp_takes_for_granted_of_a_kimi_linear_is_told)
+{
+    static const struct {
+        size_t q_rank;
+        bool renormalises;
+        const char *words;
+    } cases[] = {
+        {0, true, NULL},
+        {20, true, "it wants queries without latents"},
+        {0, false, "it lets weights of experts sum to 1"},
+    };
+    const struct lmq_export_options options = {.to = "gguf", .replaces = 1};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct family family = *family_find("kimi-linear");
+        char config[4096], key[32];
+        const char *note, *found = NULL;
+        snprintf(config, sizeof(config), "%s", family.config);
+        char *rank = strstr(config, "'q_lora_rank': null");
+        char *sum = strstr(config, "'moe_renormalize': true");
+        if (cases[i].q_rank > 0)
+            memcpy(rank, "'q_lora_rank':   20", 19);
+        if (!cases[i].renormalises)
+            memcpy(sum, "'moe_renormalize':false", 23);
+        family.config = config;
+        family.shape.q_rank = cases[i].q_rank;
+        struct family_model *model = family_make(&family, 1, 0, 1);
+        family_write(model, in_folder("source"));
+        family_free(model);
+        struct lmq_report *report = export_to(
+            in_folder("source"), in_folder("a.gguf"), &options);
+        for (int j = 0; j < 20 && found == NULL; j++) {
+            snprintf(key, sizeof(key), "notes.%d", j);
+            note = lmq_report_string(report, key);
+            if (note != NULL && strncmp(note, "llama.cpp ", 10) == 0)
+                found = note;
+        }
+        if (cases[i].words == NULL)
+            ck_assert_msg(found == NULL, "%s", found);
+        else
+            ck_assert_msg(found != NULL &&
+                              strstr(found, cases[i].words) != NULL,
+                          "%s", found == NULL ? "nothing" : found);
+        lmq_report_free(report);
+    }
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const tests[] = {
+        kimi_linear_48b,
+        a_kimi_linear_says_things_in_several_ways,
+        a_kimi_linear_that_makes_no_sense_is_refused,
+        convolutions_that_do_not_fit_are_refused,
+        keys_of_gguf_say_a_kimi_linear,
+        what_llama_cpp_takes_for_granted_of_a_kimi_linear_is_told,
+    };
+
+    return RUN_SUITE("kimi", tests);
+}
