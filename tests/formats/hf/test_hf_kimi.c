@@ -1,5 +1,5 @@
 /*
- * test_kimi.c - Kimi Linear by its config.json and by the keys of a GGUF, and
+ * test_hf_kimi.c - Kimi Linear by its config.json and by the keys of a GGUF, and
  * convolutions that stand apart.
  */
 #include "config.h"
