@@ -481,14 +481,15 @@ read_view(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 }
 
 /* x /= |x|; no row is shorter than the least length that PyTorch's own
- * normalize() divides by. */
+ * normalize() divides by. What is not finite may become 0, so it has none. */
 static void
 make_unit(float *x, size_t n)
 {
     double squares = 0;
 
     for (size_t i = 0; i < n; i++)
-        squares += (double)x[i] * (double)x[i];
+        if (isfinite(x[i]))
+            squares += (double)x[i] * (double)x[i];
     double length = fmax(sqrt(squares), 1e-12);
     for (size_t i = 0; i < n; i++)
         x[i] = (float)(x[i] / length);

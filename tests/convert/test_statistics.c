@@ -9,6 +9,7 @@
 
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
+#include "tests/families/family.h"
 
 #define ROWS 50
 #define COLUMNS 100 /* groups of 32, the last one of 4 */
@@ -114,12 +115,40 @@ START_TEST(matrices_of_zeros_are_told_of)
 }
 END_TEST
 
+/* Rows of a head that are made as long as 1 are those that 0 in its place
+ * leaves. */
+START_TEST(zero_in_a_row_leaves_its_length)
+{
+    static const float sick[] = {NAN, INFINITY};
+    const struct lmq_convert_options options = {.on_nonfinite = "zero",
+                                                .replaces = 1};
+    struct family_model *made =
+        family_make(family_find("baichuan2-13b"), 1, 0, 1);
+    float *x = made->oracle.head.w + 3 * made->oracle.shape.dim;
+
+    x[1] = 0;
+    family_write(made, in_folder("clean"));
+    lmq_report_free(convert(in_folder("clean"), in_folder("a.lmq"), &options));
+    for (size_t i = 0; i < sizeof(sick) / sizeof(sick[0]); i++) {
+        x[1] = sick[i];
+        family_write(made, in_folder("sick"));
+        struct lmq_report *report =
+            convert(in_folder("sick"), in_folder("b.lmq"), &options);
+        ck_assert(lmq_report_number(report, "totals.zeroed_elements") == 1);
+        lmq_report_free(report);
+        assert_same_tensors(in_folder("a.lmq"), in_folder("b.lmq"));
+    }
+    family_free(made);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {
         errors_are_those_of_what_is_read_back,
         matrices_of_zeros_are_told_of,
+        zero_in_a_row_leaves_its_length,
     };
 
     return RUN_SUITE("statistics", tests);
