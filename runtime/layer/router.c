@@ -138,6 +138,17 @@ finish_weights(const struct lmq_hparams *h, float *weights, size_t n)
     }
 }
 
+static bool
+has_nan(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isnan(x[i]))
+            return true;
+    return false;
+}
+
+/* A NaN is no better than what it is compared with: an expert that has it may
+ * not be chosen, and it has to be found all the same. */
 void
 lmq_router_choose(const struct lmq_hparams *hparams,
                   const struct lmq_choice *choice, uint32_t *experts,
@@ -155,6 +166,7 @@ lmq_router_choose(const struct lmq_hparams *hparams,
     if (choice->correction != NULL) /* selection = scores + correction */
         kernels->add(choice->selection, choice->correction, n_experts);
     memset(states, ELIGIBLE, n_experts);
+    bool is_sick = has_nan(choice->selection, n_experts);
     if (hparams->n_expert_groups > 0)
         choose_groups(hparams, choice->selection, states,
                       choice->selection + n_experts, states + n_experts);
@@ -167,4 +179,6 @@ lmq_router_choose(const struct lmq_hparams *hparams,
     if (hparams->router == LMQ_ROUTER_NEAR)
         weigh_by_near(hparams, choice, experts, weights, n);
     finish_weights(hparams, weights, n);
+    if (is_sick)
+        weights[0] = NAN;
 }
