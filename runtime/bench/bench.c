@@ -113,10 +113,11 @@ attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
     return flops;
 }
 
-/* Keys, values and states that the token there reads. */
+/* States that a token reads, and keys and values of the one there, if they
+ * count. */
 static double
 cache_bytes(const struct lmq_model *model, enum lmq_kv_type type,
-            size_t position)
+            bool has_keys, size_t position)
 {
     const struct lmq_hparams *h = &model->hparams;
     double bytes = 0;
@@ -126,7 +127,9 @@ cache_bytes(const struct lmq_model *model, enum lmq_kv_type type,
             bytes += lmq_kv_bytes(model, layer, type, 0);
         else if (lmq_layer_has_attention(h, layer))
             bytes += lmq_kv_bytes(model, lmq_layer_kv_source(h, layer), type,
-                                  (size_t)seen_from(h, layer, position));
+                                  has_keys
+                                      ? (size_t)seen_from(h, layer, position)
+                                      : 0);
     return bytes;
 }
 
@@ -312,11 +315,9 @@ describe_decode(struct bench *bench, const struct cost *cost)
 {
     double seconds = lmq_samples_median(&bench->decode);
     double rate = (double)bench->n_decode / seconds;
-    double cache =
-        bench->depth == 0
-            ? 0
-            : cache_bytes(bench->model, bench->session->kv[0].type,
-                          bench->depth + bench->n_decode / 2);
+    double cache = cache_bytes(bench->model, bench->session->kv[0].type,
+                               bench->depth > 0,
+                               bench->depth + bench->n_decode / 2);
     double bytes = cost->bytes + cache;
     json_t *json = json_object();
 

@@ -114,6 +114,31 @@ START_TEST(kinds_of_layers_go_to_a_depth)
 }
 END_TEST
 
+/* Without a depth, keys and values do not. */
+START_TEST(states_always_count)
+{
+    static const struct {
+        const char *family;
+        bool has_states;
+    } cases[] = {{"mamba", true}, {"falcon-h1", true}, {"llama2", false}};
+    struct family_model *made =
+        family_make(family_find(cases[_i].family), 1, 100, 1);
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    family_write(made, in_folder("family"));
+    family_free(made);
+    ck_assert(try_bench(in_folder("family"), 0, &report, &err) == LMQ_OK);
+    double without = lmq_report_number(report, "decode.cache_bytes");
+    ck_assert_int_eq(without > 0, cases[_i].has_states);
+    lmq_report_free(report);
+    ck_assert(try_bench(in_folder("family"), 20, &report, &err) == LMQ_OK);
+    double with = lmq_report_number(report, "decode.cache_bytes");
+    ck_assert_int_eq(with > without, _i > 0);
+    lmq_report_free(report);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -123,8 +148,10 @@ main(void)
     };
     const TTest *const of_ends[] = {some_positions_end};
     const TTest *const of_kinds[] = {kinds_of_layers_go_to_a_depth};
+    const TTest *const of_states[] = {states_always_count};
 
     return RUN_SUITE("bench", tests) |
            RUN_SUITE_OVER("ends", of_ends, 0, 2) |
-           RUN_SUITE_OVER("kinds", of_kinds, 0, 6);
+           RUN_SUITE_OVER("kinds", of_kinds, 0, 6) |
+           RUN_SUITE_OVER("states", of_states, 0, 3);
 }
