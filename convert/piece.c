@@ -193,14 +193,15 @@ write_run(const struct lmq_conversion *work, struct lmq_piece *piece,
                       size * piece->n_rows * piece->n_cols, err);
 }
 
+/* `zero` is what 0 in the file is here. */
 static uint64_t
-zero_nonfinite(float *x, size_t n)
+zero_nonfinite(float *x, size_t n, float zero)
 {
     uint64_t n_zeroed = 0;
 
     for (size_t i = 0; i < n; i++)
         if (!isfinite(x[i])) {
-            x[i] = 0;
+            x[i] = zero;
             n_zeroed++;
         }
     return n_zeroed;
@@ -289,7 +290,7 @@ quantize_floats(struct lmq_plan *plan, struct lmq_piece *piece,
     quantize_piece(plan, piece, worker);
     if (piece->stats.has_nonfinite && plan->settings.zeroes) {
         piece->n_zeroed =
-            zero_nonfinite(worker->x, piece->n_rows * piece->n_cols);
+            zero_nonfinite(worker->x, piece->n_rows * piece->n_cols, 0);
         quantize_piece(plan, piece, worker);
     }
     return piece->stats.has_nonfinite ? fail_nonfinite(plan, piece, err)
@@ -312,7 +313,7 @@ take_calibrated(struct lmq_plan *plan, struct lmq_piece *piece,
     if (status != LMQ_OK)
         return status;
     piece->n_zeroed =
-        zero_nonfinite(worker->x, piece->n_rows * piece->n_cols);
+        zero_nonfinite(worker->x, piece->n_rows * piece->n_cols, 0);
     clear_stats(piece);
     for (size_t i = 0; i < piece->n_rows; i++) {
         struct lmq_quant_stats row = {0};
@@ -408,7 +409,8 @@ copy_floats(const struct lmq_conversion *work, struct lmq_piece *piece,
     if (status != LMQ_OK)
         return status;
     if (plan->settings.zeroes)
-        piece->n_zeroed = zero_nonfinite(worker->x, n);
+        piece->n_zeroed = zero_nonfinite(
+            worker->x, n, plan->sources[piece->record]->view.plus);
     for (size_t i = 0; i < piece->n_rows; i++) {
         struct lmq_quant_stats row = {.n = piece->n_cols};
         size_t at = i * piece->n_cols, j = 0;

@@ -142,6 +142,24 @@ START_TEST(zero_in_a_row_leaves_its_length)
 }
 END_TEST
 
+/* 0 in the file of a norm that is kept less one is 1. */
+START_TEST(zero_is_put_where_it_is_in_the_file)
+{
+    const struct lmq_convert_options options = {.on_nonfinite = "zero"};
+    struct family_model *made = family_make(family_find("gemma3"), 1, 0, 1);
+    float *x = made->oracle.norm.w;
+
+    x[5] = 1;
+    family_write(made, in_folder("clean"));
+    lmq_report_free(convert(in_folder("clean"), in_folder("a.lmq"), &options));
+    x[5] = NAN;
+    family_write(made, in_folder("sick"));
+    lmq_report_free(convert(in_folder("sick"), in_folder("b.lmq"), &options));
+    assert_same_tensors(in_folder("a.lmq"), in_folder("b.lmq"));
+    family_free(made);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -149,6 +167,7 @@ main(void)
         errors_are_those_of_what_is_read_back,
         matrices_of_zeros_are_told_of,
         zero_in_a_row_leaves_its_length,
+        zero_is_put_where_it_is_in_the_file,
     };
 
     return RUN_SUITE("statistics", tests);
