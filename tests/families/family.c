@@ -25,8 +25,8 @@
 
 static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
-    recurrent_families, later_families, gemma_families,
-    plain_families, latest_families,
+    recurrent_families, mamba_families, later_families, plain_families,
+    latest_families,
 };
 
 const struct family *

@@ -176,8 +176,18 @@ extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
 
 extern const struct family llama_families[], other_families[],
     expert_families[], older_families[], recurrent_families[],
-    later_families[], gemma_families[], plain_families[],
-    latest_families[];
+    mamba_families[], later_families[], plain_families[], latest_families[];
+
+/* Of those whose layers are of several kinds. */
+#define MIXED_KEYS                                                            \
+    "'bos_token_id': 1, 'eos_token_id': 2, 'hidden_size': $dim, "             \
+    "'max_position_embeddings': $positions, 'num_attention_heads': $heads, "  \
+    "'num_hidden_layers': $layers, 'num_key_value_heads': $kv_heads, "        \
+    "'use_cache': true, 'vocab_size': $vocab, "
+
+#define MIXED_SHAPE                                                           \
+    .vocab = 61, .max_positions = 64, .eps = 1e-5, .heads = 4,                \
+    .kv_heads = 2, .conv_width = 4
 
 /* ---- Models ---- */
 

@@ -1,6 +1,6 @@
 /*
- * test_hf_kimi.c - Kimi Linear by its config.json and by the keys of a GGUF, and
- * convolutions that stand apart.
+ * test_hf_kimi.c - Kimi Linear by its config.json and by the keys of a GGUF,
+ * and convolutions that stand apart.
  */
 #include "config.h"
 
@@ -215,7 +215,8 @@ read_keys(bool has_width, struct lmq_checkpoint *checkpoint,
         {"expert_feed_forward_length", 48}, {"expert_shared_count", 1},
         {"expert_gating_func", 2}, {"leading_dense_block_count", 1},
     };
-    const struct lmq_gguf_evidence evidence = {.vocab_size = 33, .n_dense = 1};
+    static const struct lmq_gguf_evidence evidence = {
+        .vocab_size = 33, .has_router = {false, true, true, true}};
     struct lmq_gguf_builder builder = {.prefix = "kimi-linear"};
     const struct lmq_family *family;
     struct lmq_gguf_meta *meta = NULL;
