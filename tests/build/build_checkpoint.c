@@ -468,23 +468,53 @@ list_matrices(const struct build_model *model, size_t sizes[64])
     return n;
 }
 
+static uint32_t
+load_u32(const unsigned char *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+           (uint32_t)p[3] << 24;
+}
+
+static void
+store_u32(unsigned char *p, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        p[i] = (unsigned char)(value >> 8 * i);
+}
+
+static float
+load_f32(const unsigned char *p)
+{
+    uint32_t bits = load_u32(p);
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static void
+store_f32(unsigned char *p, float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    store_u32(p, bits);
+}
+
 /* Floats become int8 in `values`; they are replaced by what these mean. */
 static float
 quantize_group(unsigned char *floats, size_t n, struct bytes *values)
 {
-    float x, most = 0;
+    float most = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        memcpy(&x, floats + 4 * i, 4);
-        most = fmaxf(most, fabsf(x));
-    }
+    for (size_t i = 0; i < n; i++)
+        most = fmaxf(most, fabsf(load_f32(floats + 4 * i)));
     float scale = most / 127;
     for (size_t i = 0; i < n; i++) {
-        memcpy(&x, floats + 4 * i, 4);
+        float x = load_f32(floats + 4 * i);
         signed char q = (signed char)(scale > 0 ? lrintf(x / scale) : 0);
         put(values, &q, 1);
-        x = (float)q * scale;
-        memcpy(floats + 4 * i, &x, 4);
+        store_f32(floats + 4 * i, (float)q * scale);
     }
     return scale;
 }
@@ -521,24 +551,10 @@ put_llama2c_q8(struct bytes *bytes, const struct build_model *model,
 /* ---- Containers ---- */
 
 /* Offsets are those of lmq(5). */
-static uint32_t
-load_u32(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-           (uint32_t)p[3] << 24;
-}
-
 static uint64_t
 load_u64(const unsigned char *p)
 {
     return load_u32(p) | (uint64_t)load_u32(p + 4) << 32;
-}
-
-static void
-store_u32(unsigned char *p, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        p[i] = (unsigned char)(value >> 8 * i);
 }
 
 static uint32_t

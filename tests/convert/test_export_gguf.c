@@ -386,7 +386,8 @@ END_TEST
 
 START_TEST(what_does_not_decay_is_refused)
 {
-    static const float numbers[] = {0.5f, 0, -0.5f};
+    static const unsigned char numbers[][4] = {
+        {0, 0, 0, 0x3f}, {0}, {0, 0, 0, 0xbf}}; /* 0.5, 0, -0.5 */
     const struct lmq_export_options options = {.type = "f32"};
     struct family_model *model = family_make(family_find("mamba2"), 1, 0, 1);
     size_t n;
@@ -404,7 +405,7 @@ START_TEST(what_does_not_decay_is_refused)
         struct lmq_error err;
         float value;
         ck_assert_ptr_nonnull(decay);
-        memcpy(bytes + decay->offset + 4, &numbers[i], 4);
+        memcpy(bytes + decay->offset + 4, numbers[i], 4);
         write_file(in_folder("b.gguf"), bytes, n);
         free(bytes);
         lmq_checkpoint_close(checkpoint);

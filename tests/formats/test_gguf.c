@@ -375,9 +375,8 @@ START_TEST(scales_beside_matrices_are_multiplied_with_them)
     save_gguf(&gguf, in_folder("plain.gguf"));
     gguf_llama_keys(&gguf, model);
     gguf_llama_tensors(&gguf, model, 0, model->n_tensors);
-    gguf_tensor(&gguf, "blk.0.attn_q.scale", one, 1, GGUF_T_F32, &three, 4);
-    gguf_tensor(&gguf, "blk.0.attn_q.input_scale", one, 1, GGUF_T_F32, &three,
-                4);
+    add_floats(&gguf, "blk.0.attn_q.scale", one, 1, &three);
+    add_floats(&gguf, "blk.0.attn_q.input_scale", one, 1, &three);
     save_gguf(&gguf, in_folder("scaled.gguf"));
     struct lmq_checkpoint *plain = open_checkpoint(in_folder("plain.gguf"));
     struct lmq_checkpoint *scaled = open_checkpoint(in_folder("scaled.gguf"));
@@ -401,7 +400,7 @@ START_TEST(scales_beside_matrices_are_multiplied_with_them)
     lmq_checkpoint_close(scaled);
     gguf_llama_keys(&gguf, model);
     gguf_llama_tensors(&gguf, model, 0, model->n_tensors);
-    gguf_tensor(&gguf, "blk.0.attn_q.scale", one, 1, GGUF_T_F32, &none, 4);
+    add_floats(&gguf, "blk.0.attn_q.scale", one, 1, &none);
     save_gguf(&gguf, in_folder("scaled.gguf"));
     assert_refused(in_folder("scaled.gguf"), LMQ_ERR_FORMAT,
                    "'blk.0.attn_q.scale' is 0, expected a number above 0");
@@ -418,8 +417,7 @@ START_TEST(rotary_factors_become_part_of_the_description)
 
     gguf_llama_keys(&gguf, model);
     gguf_llama_tensors(&gguf, model, 0, model->n_tensors);
-    gguf_tensor(&gguf, "rope_freqs.weight", dims, 1, GGUF_T_F32, factors,
-                sizeof(factors));
+    add_floats(&gguf, "rope_freqs.weight", dims, 1, factors);
     save_gguf(&gguf, in_folder("a.gguf"));
     struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("a.gguf"));
     ck_assert_int_eq(checkpoint->hparams.rope_scaling, LMQ_ROPE_FACTORS);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/families/variants.h"
 
@@ -124,12 +125,13 @@ sweep(const struct lmq_hparams *h)
     const char *folder = variant_write(h, false, h->head_dim,
                                        in_folder("float"));
     const char *path = in_folder("int8.lmq");
-    uint16_t tokens[TOKENS];
+    struct bytes tokens = {0};
 
     lmq_report_free(convert(folder, path, NULL));
     for (size_t i = 0; i < TOKENS; i++)
-        tokens[i] = (uint16_t)(i * 7 % h->vocab_size);
-    write_file(in_folder("tokens"), tokens, sizeof(tokens));
+        put_u16(&tokens, (uint16_t)(i * 7 % h->vocab_size));
+    write_file(in_folder("tokens"), tokens.at, tokens.n);
+    bytes_free(&tokens);
     struct lmq_checkpoint *reference = open_checkpoint(folder);
     struct lmq_checkpoint *judged[] = {open_checkpoint(path),
                                        open_checkpoint(folder)};
