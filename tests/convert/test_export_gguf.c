@@ -410,8 +410,7 @@ START_TEST(what_does_not_decay_is_refused)
         free(bytes);
         lmq_checkpoint_close(checkpoint);
         checkpoint = open_checkpoint(in_folder("b.gguf"));
-        decay =
-            lmq_checkpoint_find_name(checkpoint, "blk.0.ssm_a.weight");
+        decay = lmq_checkpoint_find_name(checkpoint, "blk.0.ssm_a.weight");
         enum lmq_status status = lmq_checkpoint_read(
             checkpoint, decay, 1, 1, &value, &scratch, &err);
         ck_assert_int_eq(status, i < 2 ? LMQ_ERR_FORMAT : LMQ_OK);
