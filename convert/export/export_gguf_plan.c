@@ -108,8 +108,8 @@ shape_target(const struct lmq_gguf_plan *plan, struct lmq_gguf_target *target)
         target->n_dims = 2;
         target->dims[0] = target->n_sources;
         target->dims[1] = first->n_elements;
-    } else if (first->place.role >= LMQ_ROLE_DELTA_CONV_Q &&
-               first->place.role <= LMQ_ROLE_DELTA_CONV_V) {
+    } else if (first->place.role != LMQ_ROLE_DELTA_CONV &&
+               lmq_role_is_convolution(first->place.role)) {
         target->n_dims = 3; /* of which the second is 1 */
         target->dims[0] = target->n_rows;
         target->dims[1] = 1;

@@ -151,8 +151,8 @@ find_parts(const struct lmq_checkpoint *checkpoint, size_t *at)
 {
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct lmq_place *place = &checkpoint->tensors[i].place;
-        if (place->role < LMQ_ROLE_DELTA_CONV_Q ||
-            place->role > LMQ_ROLE_DELTA_CONV_V ||
+        if (place->role == LMQ_ROLE_DELTA_CONV ||
+            !lmq_role_is_convolution(place->role) ||
             place->part != LMQ_PART_WEIGHT ||
             place->layer >= (int32_t)checkpoint->hparams.n_layers)
             continue;

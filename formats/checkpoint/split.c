@@ -246,18 +246,11 @@ adopt_turn(struct lmq_checkpoint *checkpoint)
         }
 }
 
-static bool
-is_convolution(enum lmq_role role)
-{
-    return role == LMQ_ROLE_DELTA_CONV || role == LMQ_ROLE_DELTA_CONV_Q ||
-           role == LMQ_ROLE_DELTA_CONV_K || role == LMQ_ROLE_DELTA_CONV_V;
-}
-
 /* (channels, steps, 1), as mlx-lm has it; others (channels, 1, steps). */
 static bool
 is_turned_convolution(const struct lmq_tensor *tensor)
 {
-    return is_convolution(tensor->place.role) && tensor->n_dims == 3 &&
+    return lmq_role_is_convolution(tensor->place.role) && tensor->n_dims == 3 &&
            tensor->dims[1] > 1 && tensor->dims[2] == 1;
 }
 
@@ -566,10 +559,10 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
         lmq_tensor_set_dims(tensor, tensor->dims + 1, 1);
     if (is_flat(&checkpoint->hparams, tensor))
         lmq_tensor_set_dims(tensor, &tensor->n_elements, 1);
-    if (is_convolution(tensor->place.role) && tensor->n_dims == 4 &&
+    if (lmq_role_is_convolution(tensor->place.role) && tensor->n_dims == 4 &&
         tensor->dims[0] == 1) /* llama.cpp's converter */
         lmq_tensor_set_dims(tensor, tensor->dims + 1, 3);
-    if (is_convolution(tensor->place.role) && tensor->n_dims == 3 &&
+    if (lmq_role_is_convolution(tensor->place.role) && tensor->n_dims == 3 &&
         (tensor->dims[1] == 1 || tensor->dims[2] == 1)) {
         const uint64_t dims[2] = {tensor->dims[0],
                                   tensor->dims[1] * tensor->dims[2]};

@@ -44,7 +44,7 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_ATTN_K_NORM] = {"attn_k_norm", true, PERHAPS_HEADS, 0, 11},
     [LMQ_ROLE_ATTN_SINKS] = {"attn_sinks", true, NO_ITEMS, 0, 12},
     [LMQ_ROLE_ATTN_GATE] = {"attn_gate", true, NO_ITEMS, 0, 13},
-    [LMQ_ROLE_ATTN_GATE_A] = {"attn_gate_a", true, NO_ITEMS, 0, 28},
+    [LMQ_ROLE_ATTN_GATE_A] = {"attn_gate_a", true, NO_ITEMS, 0, 31},
     [LMQ_ROLE_DELTA_QKVZ] = {"ssm_in", true, NO_ITEMS, 0, 14},
     [LMQ_ROLE_DELTA_ALPHA] = {"ssm_alpha", true, NO_ITEMS, 0, 15},
     [LMQ_ROLE_DELTA_ALPHA_A] = {"ssm_alpha_a", true, NO_ITEMS, 0, 27},
@@ -415,6 +415,13 @@ bool
 lmq_role_is_of_experts(enum lmq_role role)
 {
     return roles[role].items == EXPERTS;
+}
+
+bool
+lmq_role_is_convolution(enum lmq_role role)
+{
+    return role == LMQ_ROLE_DELTA_CONV || role == LMQ_ROLE_DELTA_CONV_Q ||
+           role == LMQ_ROLE_DELTA_CONV_K || role == LMQ_ROLE_DELTA_CONV_V;
 }
 
 bool

@@ -72,6 +72,8 @@ bool lmq_role_is_small(enum lmq_role role);
 bool lmq_role_has_items(enum lmq_role role);
 bool lmq_role_is_of_experts(enum lmq_role role); /* of a layer with experts */
 bool lmq_role_is_of_heads(enum lmq_role role);   /* always */
+/* Of a recurrent layer: the whole, or of queries, keys or values. */
+bool lmq_role_is_convolution(enum lmq_role role);
 
 /* The order of tensors in a container: embedding, layers, output. */
 int lmq_place_compare(const struct lmq_place *a, const struct lmq_place *b);

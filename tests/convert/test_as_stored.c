@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "formats/lmq/lmq.h"
@@ -555,6 +556,30 @@ START_TEST(what_is_not_finite_is_named_as_it_stands)
 }
 END_TEST
 
+/* llama.cpp computes with nothing else, in one or in three. */
+START_TEST(convolutions_of_a_gguf_stay_float)
+{
+    static const char *const names[] = {"kimi-linear", "mamba"};
+    const struct lmq_export_options options = {.to = "gguf", .type = "f16"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct family_model *model =
+            family_make(family_find(names[i]), 1, 0, 1);
+        family_write(model, in_folder("floats"));
+        lmq_report_free(
+            export_to(in_folder("floats"), in_folder("a.gguf"), &options));
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("a.gguf"));
+        const struct lmq_tensor *tensor = lmq_checkpoint_find_name(
+            checkpoint, "blk.0.ssm_conv1d.weight");
+        ck_assert_int_eq(tensor->dtype, LMQ_DTYPE_F32);
+        lmq_checkpoint_close(checkpoint);
+        family_free(model);
+        unlink(in_folder("a.gguf"));
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -573,6 +598,7 @@ main(void)
         a_tensor_may_be_done_three_times,
         narrow_integers_become_narrow_blocks,
         what_is_not_finite_is_named_as_it_stands,
+        convolutions_of_a_gguf_stay_float,
     };
 
     return RUN_SUITE("as stored", tests);
