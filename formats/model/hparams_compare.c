@@ -101,16 +101,19 @@ lmq_hparams_compare(const struct lmq_hparams *a, const struct lmq_hparams *b)
 
 /* ---- Yes or no ---- */
 
-/* What a model can differ in and still be put side by side with another. */
+/* What a model can differ in and still be put side by side with another: not
+ * which tensors a layer has, how large they are, or whose keys it sees. */
 static bool
-is_free(const struct lmq_field *field)
+is_free(const struct lmq_field *field, const struct lmq_hparams *h)
 {
+    bool is_alike = h->full_head_dim == 0 && h->full_kv_heads == 0 &&
+                    !h->full_keys_are_values && h->n_borrowing == 0;
+
     return field->type == LMQ_FIELD_REAL ||
            field->type == LMQ_FIELD_FACTORS ||
            (field->type == LMQ_FIELD_LAYERS &&
-            field->bit != LMQ_LAYER_DENSE &&
-            field->bit != LMQ_LAYER_DELTA &&
-            field->bit != LMQ_LAYER_BESIDE) ||
+            (field->bit == LMQ_LAYER_NOPE ||
+             (field->bit == LMQ_LAYER_FULL && is_alike))) ||
            field->offset == LMQ_FIELD(context) ||
            field->offset == LMQ_FIELD(context_end) ||
            field->offset == LMQ_FIELD(sliding_window) ||
@@ -122,7 +125,7 @@ const char *
 lmq_hparams_difference(const struct lmq_hparams *a, const struct lmq_hparams *b)
 {
     for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++)
-        if (!is_free(f) && !lmq_field_is_same(f, a, b, 0))
+        if (!is_free(f, a) && !lmq_field_is_same(f, a, b, 0))
             return f->key;
     return NULL;
 }

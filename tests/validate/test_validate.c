@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "formats/model/hparams_compare.h"
 #include "tests/build/suite.h"
 #include "tests/families/family.h"
 #include "tests/runtime/run_logits.h"
@@ -380,6 +381,33 @@ START_TEST(a_swapped_rotary_layout_is_found)
 }
 END_TEST
 
+/* Side by side one has no tensor where the other has it, or another's keys. */
+START_TEST(models_whose_layers_have_other_tensors_are_other_models)
+{
+    static const unsigned bits[] = {
+        LMQ_LAYER_DENSE, LMQ_LAYER_DELTA,    LMQ_LAYER_BARE,
+        LMQ_LAYER_FEED,  LMQ_LAYER_SINKLESS, LMQ_LAYER_AFTER,
+    };
+    struct lmq_hparams a, b;
+
+    for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+        lmq_hparams_init(&a);
+        a.n_layers = 2;
+        b = a;
+        b.layers[1] |= (uint16_t)bits[i];
+        ck_assert_ptr_nonnull(lmq_hparams_difference(&a, &b));
+    }
+    b = a;
+    b.layers[1] |= LMQ_LAYER_FULL | LMQ_LAYER_NOPE;
+    ck_assert_ptr_null(lmq_hparams_difference(&a, &b));
+    a.n_borrowing = b.n_borrowing = 1;
+    ck_assert_str_eq(lmq_hparams_difference(&a, &b), "full_layers");
+    a.n_borrowing = b.n_borrowing = 0;
+    a.full_head_dim = b.full_head_dim = 8;
+    ck_assert_str_eq(lmq_hparams_difference(&a, &b), "full_layers");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -392,6 +420,7 @@ main(void)
         a_llama2c_file_and_a_folder_of_the_same_weights_are_equal,
         a_scaled_tensor_is_found,
         a_swapped_rotary_layout_is_found,
+        models_whose_layers_have_other_tensors_are_other_models,
     };
 
     return RUN_SUITE("validate", tests);
