@@ -554,9 +554,11 @@ read_joined(struct lmq_checkpoint *checkpoint,
     enum lmq_status status = LMQ_OK;
 
     while (n > 0 && status == LMQ_OK) {
-        uint64_t column = first % row_size, own, n_rows;
+        uint64_t row = first / row_size, column = first % row_size;
+        uint64_t own, n_rows;
         const struct lmq_tensor *part = lmq_joined_find(
-            tensor->joined, first / row_size, &own, &n_rows);
+            tensor->joined, stored_row(tensor, row), &own, &n_rows);
+        n_rows = lmq_u64_min(n_rows, rows_in_line(tensor, row));
         size_t step = (size_t)lmq_u64_min(n, n_rows * row_size - column);
         status = lmq_checkpoint_read(checkpoint, part, own * row_size + column,
                                      step, values, scratch, err);

@@ -132,11 +132,9 @@ take_apart(struct lmq_arranged *arranged, size_t n)
             struct lmq_tensor *part =
                 &arranged->tensors[j == 0 ? i : n_all++];
             uint64_t dims[2] = {rows[j].n, whole.n_cols};
-            *part = whole.joined != NULL ? *whole.joined->parts[j] : whole;
-            part->name = whole.name;
+            *part = whole;
             part->place.role = rows[j].role;
-            if (whole.joined == NULL)
-                part->view.first += rows[j].first;
+            part->view.first += rows[j].first;
             lmq_tensor_set_dims(part, dims, 2);
         }
     }

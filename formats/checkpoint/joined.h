@@ -1,6 +1,7 @@
 /*
  * joined.h - the tensors of a checkpoint as a family's files have them: fused,
- * in another order. What split.c takes apart, the other way round.
+ * in another order, apart. What split.c takes apart and apart.c puts together,
+ * the other way round.
  */
 #ifndef LMQ_FORMATS_CHECKPOINT_JOINED_H
 #define LMQ_FORMATS_CHECKPOINT_JOINED_H

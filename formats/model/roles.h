@@ -81,7 +81,7 @@ enum lmq_role {
     LMQ_ROLE_ATTN_KV_B,
     LMQ_ROLE_DELTA_QKVZ,
     LMQ_ROLE_DELTA_BA,
-    LMQ_ROLE_DELTA_CONV_Q, /* put together (split.c): of queries, */
+    LMQ_ROLE_DELTA_CONV_Q, /* put together (apart.c): of queries, */
     LMQ_ROLE_DELTA_CONV_K, /* of keys, */
     LMQ_ROLE_DELTA_CONV_V, /* of values */
     LMQ_ROLE_FFN_GATE_UP,
