@@ -355,7 +355,13 @@ print_validation_part(const struct jobs *jobs)
 static void
 print_plan_part(const struct jobs *jobs)
 {
+    const struct arguments *arguments = jobs->arguments;
+    bool is_data =
+        has_option(arguments, "json") || has_option(arguments, "yaml");
+
     print_measuring(jobs, "output", of_choice);
+    if (is_data && !has_option(arguments, "quiet"))
+        fputs(" --quiet", stdout); /* what is printed is the choice alone */
 }
 
 static void

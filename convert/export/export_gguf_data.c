@@ -285,8 +285,8 @@ write_range(void *context, const struct lmq_range *range, void *state,
             status = lmq_fail(err, LMQ_ERR_NONFINITE, 0,
                               "tensor '%s': row %" PRIu64
                               " has NaN, infinity or numbers too large for %s",
-                              source->stored_name, row + i, type->name);
-            lmq_hint(err, ".type f32 or bf16 has room for larger numbers");
+                              source->name, row + i, type->name);
+            lmq_hint(err, ".type f32 or bf16 has room, if they are too large");
         }
     course->costs[range->slot] = cost;
     if (status != LMQ_OK)
