@@ -136,6 +136,11 @@ for how in "" --parallel; do
     expect 0 sh p.sh
     cmp good.yaml "r $odd.yaml" || fail "another plan ($how)"
 done
+rm -rf "parts $odd" "r $odd.yaml"
+script p.sh --nodes 2 --parallel --parts-folder "parts $odd" plan $plan \
+    --text "$odd.txt" --json "$odd"
+expect 0 sh p.sh
+"$is_json" < stdout || fail "the parts of a plan print beside its JSON"
 # A part that fails: no last step; a gate: its status.
 script v.sh --nodes 2 --parallel validate -q -c 64 "$odd" fable.lmq \
     --text "$odd.txt" --gate 'kld.mean<=1e-9'
