@@ -136,11 +136,6 @@ for how in "" --parallel; do
     expect 0 sh p.sh
     cmp good.yaml "r $odd.yaml" || fail "another plan ($how)"
 done
-rm -rf "parts $odd" "r $odd.yaml"
-script p.sh --nodes 2 --parallel --parts-folder "parts $odd" plan $plan \
-    --text "$odd.txt" --json "$odd"
-expect 0 sh p.sh
-"$is_json" < stdout || fail "the parts of a plan print beside its JSON"
 # A part that fails: no last step; a gate: its status.
 script v.sh --nodes 2 --parallel validate -q -c 64 "$odd" fable.lmq \
     --text "$odd.txt" --gate 'kld.mean<=1e-9'
@@ -218,6 +213,11 @@ for target in "--target-size 9M" "--target-bits 5" "--target-kld 1"; do
         "plan --quiet --force $last $target $words \
 lmquant-plan-parts/part-*.json"
 done
+# Nothing stands beside the last one's JSON.
+script c.sh --nodes 2 plan --json $target $words
+steps "plan --part \"\$i/2\" --force \
+--output lmquant-plan-parts/part-\"\$i\".json ${words% *} --quiet $fable" \
+    "plan --json $target $words lmquant-plan-parts/part-*.json"
 
 refused 2 "expected: convert|validate|plan"
 refused 2 "none of convert, validate and plan" --nodes 2 run "$fable"
