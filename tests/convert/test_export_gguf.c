@@ -256,9 +256,9 @@ assert_kept_weights(const char *path_a, const char *path_b, bool has_scales)
 static void
 assert_names_of_convolutions(const struct lmq_checkpoint *checkpoint)
 {
-    const char *name = lmq_is_convolution(&checkpoint->hparams)
-                           ? ".shortconv.conv.weight"
-                           : ".ssm_conv1d.weight";
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    const char *name = lmq_is_convolution(h) ? ".shortconv.conv."
+                       : h->has_key_decays ? ".ssm_conv1d_q." : ".ssm_conv1d.";
 
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = &checkpoint->tensors[i];
