@@ -111,5 +111,5 @@ lmq_hf_finish_kimi(struct lmq_hf_config *config)
     if (h->n_experts > 0)
         lmq_hf_route_by_sigmoid(h);
     lmq_hf_read_further(config, "num_nextn_predict_layers");
-    lmq_hf_finish_bamba(config);
+    lmq_hf_finish_silu(config);
 }

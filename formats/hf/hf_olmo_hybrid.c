@@ -66,5 +66,5 @@ lmq_hf_finish_olmo_hybrid(struct lmq_hf_config *config)
     for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
         if (!lmq_layer_is(config->hparams, i, LMQ_LAYER_DELTA))
             lmq_hf_mark(config, i, LMQ_LAYER_AFTER);
-    lmq_hf_finish_bamba(config);
+    lmq_hf_finish_silu(config);
 }

@@ -157,8 +157,9 @@ lmq_hf_windows_bamba(struct lmq_hf_config *config)
         mark_unlisted(config, "attn_layer_indices");
 }
 
+/* For those of which nothing else is left to say. */
 void
-lmq_hf_finish_bamba(struct lmq_hf_config *config)
+lmq_hf_finish_silu(struct lmq_hf_config *config)
 {
     expect_silu(config->hparams);
 }

@@ -77,7 +77,7 @@ void lmq_hf_begin_bamba(struct lmq_hf_config *config);
 void lmq_hf_windows_bamba(struct lmq_hf_config *config);
 void lmq_hf_begin_falcon_hybrid(struct lmq_hf_config *config);
 void lmq_hf_finish_falcon_hybrid(struct lmq_hf_config *config);
-void lmq_hf_finish_bamba(struct lmq_hf_config *config);
+void lmq_hf_finish_silu(struct lmq_hf_config *config);
 void lmq_hf_begin_granite_hybrid(struct lmq_hf_config *config);
 void lmq_hf_windows_granite_hybrid(struct lmq_hf_config *config);
 void lmq_hf_finish_granite_hybrid(struct lmq_hf_config *config);
