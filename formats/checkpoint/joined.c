@@ -123,7 +123,8 @@ take_apart(struct lmq_arranged *arranged, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         const struct lmq_tensor whole = arranged->tensors[i];
-        size_t n_rows = whole.place.role == LMQ_ROLE_DELTA_CONV
+        size_t n_rows = whole.place.role == LMQ_ROLE_DELTA_CONV &&
+                                whole.place.part == LMQ_PART_WEIGHT
                             ? lmq_fused_rows(h, (size_t)whole.place.layer,
                                              LMQ_ROLE_DELTA_CONV,
                                              LMQ_QKV_ONE_BY_ONE, rows)

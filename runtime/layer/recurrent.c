@@ -108,7 +108,9 @@ set_key_decays(const struct lmq_member *member, float decay, float *steps)
     float rate = isfinite(decay) ? (float)lmq_exp((double)decay) : NAN;
 
     for (size_t i = 0; i < n; i++)
-        steps[i] = isfinite(steps[i]) ? -rate * steps[i] : NAN;
+        steps[i] = !isfinite(steps[i]) ? NAN
+                   : steps[i] > 0      ? -rate * steps[i]
+                                       : 0;
     member->kernels->exp(steps, n);
     for (size_t i = 0; i < n; i++)
         if (steps[i] < LEAST_LEFT)
