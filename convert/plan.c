@@ -3,7 +3,8 @@
  *
  * Matrices of floats become what the recipe says, as a rule groups of int8,
  * unless they are that already; everything else is kept, floats as float32 and
- * whole numbers as they are.
+ * whole numbers as they are, or as float32 where the file has them in another
+ * order than ours.
  */
 #include "config.h"
 
@@ -194,8 +195,10 @@ add_record(struct lmq_plan *plan, const struct lmq_tensor *tensor,
     if (is_matrix(tensor))
         return set_matrix(plan, tensor, record, takes, err);
     record->encoding = LMQ_ENCODING_PLAIN;
-    record->dtype = lmq_dtype_is_float(tensor->dtype) ? LMQ_DTYPE_F32
-                                                      : tensor->dtype;
+    record->dtype = lmq_dtype_is_float(tensor->dtype) ||
+                            !lmq_tensor_is_as_stored(tensor)
+                        ? LMQ_DTYPE_F32
+                        : tensor->dtype;
     return LMQ_OK;
 }
 

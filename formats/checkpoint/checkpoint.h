@@ -349,15 +349,19 @@ json_t *lmq_checkpoint_statements(const struct lmq_checkpoint *checkpoint);
 json_t *lmq_tensor_statements(const struct lmq_checkpoint *checkpoint,
                               const struct lmq_tensor *tensor);
 
-/* The stored bytes of elements [first, first + n), for tensors that are
- * plain. */
+/* The stored bytes of elements [first, first + n), for numbers that are as
+ * stored. */
 enum lmq_status lmq_checkpoint_read_raw(struct lmq_checkpoint *checkpoint,
                                         const struct lmq_tensor *tensor,
                                         uint64_t first, size_t n, void *bytes,
                                         struct lmq_error *err);
 
-/* Whether its bytes stand in the file as they are wanted: plain numbers, row
- * after row, nothing to be added or multiplied. */
+/* Whether its elements follow each other as in the file, and are what it has
+ * there, nothing added or multiplied. */
+bool lmq_tensor_is_as_stored(const struct lmq_tensor *tensor);
+
+/* And whether their bytes stand there as they are wanted: numbers, all in one
+ * place. */
 bool lmq_tensor_is_plain(const struct lmq_tensor *tensor);
 
 /* By what the source says of its role, besides what there is. */

@@ -97,17 +97,22 @@ is_in_order(const struct lmq_view *view)
            view->rows.inner == 0 && view->columns.inner == 0;
 }
 
-/* Then its bytes in the file are its elements, and can be copied or mapped. */
 bool
-lmq_tensor_is_plain(const struct lmq_tensor *tensor)
+lmq_tensor_is_as_stored(const struct lmq_tensor *tensor)
 {
     const struct lmq_view *view = &tensor->view;
 
+    return is_in_order(view) && view->pitch == 0 && !(view->times > 0) &&
+           !(view->plus > 0) && view->map == LMQ_MAP_NONE &&
+           !view->has_unit_rows && tensor->joined == NULL;
+}
+
+/* Then its bytes in the file are its elements, and can be mapped. */
+bool
+lmq_tensor_is_plain(const struct lmq_tensor *tensor)
+{
     return tensor->blocks == NULL && tensor->encoding == NULL &&
-           !tensor->is_cut && is_in_order(view) && view->pitch == 0 &&
-           !(view->times > 0) && !(view->plus > 0) &&
-           view->map == LMQ_MAP_NONE && !view->has_unit_rows &&
-           tensor->joined == NULL;
+           !tensor->is_cut && lmq_tensor_is_as_stored(tensor);
 }
 
 /* Units and pairs first: they say which row of the part it is; then the part

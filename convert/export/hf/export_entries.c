@@ -111,12 +111,14 @@ static struct lmq_packed_piece
 piece_of(const struct lmq_hf_export *export, const struct lmq_hf_item *item,
          unsigned i)
 {
-    enum lmq_dtype dtype = item->tensor->dtype;
+    const struct lmq_tensor *tensor = item->tensor;
+    bool is_kept = !lmq_dtype_is_float(tensor->dtype) &&
+                   lmq_tensor_is_as_stored(tensor);
 
     if (item->is_packed)
-        return lmq_packed_piece(&export->packed, item->tensor, i);
-    return (struct lmq_packed_piece){
-        .dtype = lmq_dtype_is_float(dtype) ? export->type->dtype : dtype};
+        return lmq_packed_piece(&export->packed, tensor, i);
+    return (struct lmq_packed_piece){.dtype = is_kept ? tensor->dtype
+                                                      : export->type->dtype};
 }
 
 /* All dimensions of an entry, of which the tensor is all or a part. */
