@@ -144,10 +144,10 @@ join_apart(struct lmq_checkpoint *checkpoint, const struct lmq_joined *joined,
     return LMQ_OK;
 }
 
-/* Where the convolutions of each layer stand, as join_apart() wants it; of two
- * of one name the second stays, and is refused. */
-static void
-find_parts(const struct lmq_checkpoint *checkpoint, size_t *at)
+/* Where the convolutions of each layer stand, as join_apart() wants it. */
+static enum lmq_status
+find_parts(const struct lmq_checkpoint *checkpoint, size_t *at,
+           struct lmq_error *err)
 {
     for (size_t i = 0; i < checkpoint->n_tensors; i++) {
         const struct lmq_place *place = &checkpoint->tensors[i].place;
@@ -158,9 +158,14 @@ find_parts(const struct lmq_checkpoint *checkpoint, size_t *at)
             continue;
         size_t *mine = &at[3 * (size_t)place->layer +
                            (place->role - LMQ_ROLE_DELTA_CONV_Q)];
-        if (*mine == 0)
-            *mine = i + 1;
+        if (*mine != 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "tensors '%s' and '%s' are the same",
+                            checkpoint->tensors[*mine - 1].stored_name,
+                            checkpoint->tensors[i].stored_name);
+        *mine = i + 1;
     }
+    return LMQ_OK;
 }
 
 enum lmq_status
@@ -168,12 +173,11 @@ lmq_checkpoint_join(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
     size_t *parts = calloc((size_t)h->n_layers * 3 + 1, sizeof(*parts));
-    enum lmq_status status = LMQ_OK;
     size_t kept = 0;
 
     if (parts == NULL)
         return lmq_fail_nomem(err);
-    find_parts(checkpoint, parts);
+    enum lmq_status status = find_parts(checkpoint, parts, err);
     for (size_t i = 0; i < h->n_layers && status == LMQ_OK; i++) {
         const size_t *at = parts + 3 * i;
         struct lmq_joined joined = {0};

@@ -191,6 +191,11 @@ START_TEST(convolutions_that_do_not_fit_are_refused)
     assert_refused(write_convolutions("none", 6, 4, "some.weight"),
                    LMQ_ERR_FORMAT,
                    "lacks the tensor blk.0.ssm_conv1d_v.weight (layers");
+    assert_refused(
+        write_convolutions("twice", 6, 4, "blk.0.ssm_conv1d_k.weight"),
+        LMQ_ERR_FORMAT,
+        "tensors 'model.layers.0.self_attn.k_conv1d.weight' and "
+        "'blk.0.ssm_conv1d_k.weight' are the same");
 }
 END_TEST
 
