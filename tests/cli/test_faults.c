@@ -558,7 +558,7 @@ main(int argc, char **argv)
     setenv("OMP_NUM_THREADS", "1", 1);
     setenv("MALLOC_PERTURB_", "85", 1); /* what is used after free() shows */
     program = find(build == NULL ? "." : build, "lmquant");
-    shim = find(build == NULL ? "." : build, ".libs/fault_shim.so");
+    shim = find(build == NULL ? "." : build, "tests/cli/fault_shim.so");
     snprintf(folder, sizeof(folder), "%s/lmquant-faults-XXXXXX",
              base == NULL ? "/tmp" : base);
     if (program == NULL || mkdtemp(folder) == NULL || chdir(folder) != 0)

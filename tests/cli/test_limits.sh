@@ -137,7 +137,7 @@ splits '(?=a*+c|d)x|(?:a|b)' "$(repeated 4000 ab)" 0
 # Where no code may be made, PCRE2 interprets: slower, and as limited.
 interpreted() {
     limited env FAULT_CLASS=code FAULT_AT=1+ FAULT_ERRNO=1 FAULT_FD=9 \
-        LD_PRELOAD="$top_builddir/.libs/fault_shim.so" "$@" 9>"$work/hit"
+        LD_PRELOAD="$top_builddir/tests/cli/fault_shim.so" "$@" 9>"$work/hit"
 }
 tokenizer "$(replaces '(?:a?){5000}a{5000}')" >"$work/tokenizer.json"
 printf aaaa >"$work/text"

@@ -287,7 +287,7 @@ else
     while
         echo old > pages/page.html
         FAULT_CLASS=rename FAULT_AT=$at FAULT_ERRNO=TERM FAULT_FD=9 \
-            LD_PRELOAD=$top_builddir/.libs/fault_shim.so "$lmquant" merge \
+            LD_PRELOAD=$top_builddir/tests/cli/fault_shim.so "$lmquant" merge \
             -q -f -o pages/page.html part-[123].json 9> hit 2> stderr
         status=$?
         [ -s hit ]
@@ -302,7 +302,7 @@ else
     # While it is tried whether files get names there.
     echo old > pages/page.html
     FAULT_CLASS=trial FAULT_AT=1 FAULT_ERRNO=TERM FAULT_FD=9 \
-        LD_PRELOAD=$top_builddir/.libs/fault_shim.so "$lmquant" merge \
+        LD_PRELOAD=$top_builddir/tests/cli/fault_shim.so "$lmquant" merge \
         -q -f -o pages/page.html part-[123].json 9> hit 2> stderr
     status=$?
     [ $status -eq 143 ] || [ ! -s hit ] ||

@@ -114,7 +114,7 @@ done
 for class in fsync rename; do
     at=1 n_lost=0
     while FAULT_CLASS=$class FAULT_AT=$at FAULT_ERRNO=5 FAULT_FD=9 \
-        LD_PRELOAD=$top_builddir/.libs/fault_shim.so "$lmquant" plan -q \
+        LD_PRELOAD=$top_builddir/tests/cli/fault_shim.so "$lmquant" plan -q \
         --target-bits 6 --text text.copy --max-tokens 300 -c 128 "$fable" \
         -o recipe.yaml --report page.html 9> hit > stdout 2> stderr
     status=$?
@@ -250,7 +250,7 @@ expect 0 "$lmquant" inspect -q set
 
 # ---- A file system without unnamed files ----
 
-shim=$top_builddir/.libs/no_tmpfile.so
+shim=$top_builddir/tests/cli/no_tmpfile.so
 if [ ! -e "$shim" ] || has_sanitizer; then
     skip "no library can be preloaded"
     finish

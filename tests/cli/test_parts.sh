@@ -12,7 +12,7 @@ expect 0 "$synth" --dim 96 --hidden 256 --layers 3 --heads 4 --kv-heads 2 \
 expect 0 "$synth" --dim 96 --hidden 256 --layers 3 --heads 4 --kv-heads 2 \
     --vocab 900 --seed 5 other
 
-shim=$top_builddir/.libs/fault_shim.so
+shim=$top_builddir/tests/cli/fault_shim.so
 # A sanitizer wants to be the first that is loaded, unless it is told.
 if has_sanitizer; then
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-}

@@ -8,7 +8,7 @@ set -u
 
 cd "$work" || exit 99
 export OMP_NUM_THREADS=1
-shim=$top_builddir/.libs/fault_shim.so
+shim=$top_builddir/tests/cli/fault_shim.so
 
 expect 0 "$synth" --dim 96 --hidden 256 --layers 3 --heads 4 --kv-heads 2 \
     --vocab 900 model

@@ -37,7 +37,7 @@ figures() {
 
 # Dies before its 12th write, as by kill -9.
 killing="FAULT_CLASS=write FAULT_AT=12 FAULT_ERRNO=KILL FAULT_FD=1"
-killing="$killing LD_PRELOAD=$top_builddir/.libs/fault_shim.so"
+killing="$killing LD_PRELOAD=$top_builddir/tests/cli/fault_shim.so"
 
 n_done=0
 head -c 20000 "$fable/held-out-a.txt" > text
