@@ -293,7 +293,7 @@ quant_of(const struct lmq_affine *affine)
         (affine->codes.bits != 0 || affine->codes.dtype == LMQ_DTYPE_I8);
     /* Codes less zero points have a bit more than either. */
     bool is_small =
-        !affine->has_zeros ||
+        !affine->has_zeros || affine->has_no_zeros ||
         (affine->codes.bits != 0 && affine->codes.bits < 7 &&
          affine->zeros.bits == affine->codes.bits);
     uint64_t block = lmq_u64_min(affine->block_cols, affine->packing.n_cols);
@@ -337,6 +337,23 @@ spread_scales(const struct lmq_affine *affine, const struct lmq_quant *quant,
     }
 }
 
+/* Codes less zero points would not be the codes, and need not fit. */
+static enum lmq_status
+check_no_zeros(const struct lmq_tensor *tensor, const struct parts *parts,
+               struct lmq_error *err)
+{
+    size_t n = parts->blocks.n_rows * parts->blocks.n_cols;
+
+    for (size_t i = 0; i < n; i++)
+        if (parts->zeros[i] != 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT,
+                            affine_of(tensor)->zeros.offset,
+                            "tensor '%s' has a zero point of %g, but by "
+                            "config.json it has none",
+                            tensor->stored_name, (double)parts->zeros[i]);
+    return LMQ_OK;
+}
+
 /* Rows, or a part of one. */
 static enum lmq_status
 read_integer_area(struct lmq_checkpoint *checkpoint,
@@ -355,6 +372,8 @@ read_integer_area(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = lmq_grid_read(checkpoint, &affine->codes, area, parts.raw,
                                parts.values, err);
+    if (status == LMQ_OK && affine->has_no_zeros)
+        status = check_no_zeros(tensor, &parts, err);
     if (status != LMQ_OK)
         return status;
     decode(affine, area, &parts, false, parts.values);

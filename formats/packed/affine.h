@@ -24,6 +24,7 @@ struct lmq_affine {
     struct lmq_grid members; /* (1, columns): the group of each, if
                                 has_members */
     bool has_zeros, has_members;
+    bool has_no_zeros;      /* they are all said to be 0 */
     bool adds_zeros;        /* they are biases, added to code * scale */
     enum lmq_dtype rounding; /* each step is rounded to: F32, F16 or BF16; the
                                 last two only with biases */

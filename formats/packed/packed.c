@@ -96,7 +96,7 @@ static const struct scheme {
     {"fouroversix", "FourOverSix", ".quantized_weight_values", NULL, false,
      NULL},
     {"quanto", "Quanto", "._data", NULL, false, NULL},
-    {"torchao", "torchao", "_qdata", NULL, false, NULL},
+    {"torchao", "torchao", "_qdata", lmq_torchao_join, false, NULL},
     {"bitnet", "BitNet", NULL, NULL, false, NULL},
     {"mxfp4", "MXFP4", "_blocks", lmq_mxfp4_join, false,
      "load it with transformers and Mxfp4Config(dequantize=True), "

@@ -29,5 +29,6 @@ lmq_scheme_join lmq_int8_join; /* (compressed.c) */
 lmq_scheme_join lmq_mlx_join;
 lmq_scheme_join lmq_mxfp4_join;
 lmq_scheme_join lmq_nvfp4_join; /* (fp4.c) */
+lmq_scheme_join lmq_torchao_join;
 
 #endif

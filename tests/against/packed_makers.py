@@ -261,6 +261,46 @@ def modelopt(algo):
     return make, {"quant_method": "modelopt", "quant_algo": algo}
 
 
+def torchao(kind, dtype=torch.bfloat16, **options):
+    """A weight as torchao takes its tensors apart to save them."""
+    import torchao.quantization as library
+    from torchao.core.config import config_to_dict
+    from torchao.prototype.safetensors import safetensors_support
+
+    config = getattr(library, kind)(version=2, **options)
+
+    def make(weight):
+        module = torch.nn.Linear(*reversed(weight.shape), False, dtype=dtype)
+        module.weight = torch.nn.Parameter(weight.to(dtype))
+        library.quantize_(module, config)
+        own = module.weight.data
+        parts, _ = safetensors_support.flatten_tensor_state_dict({"a.w": own})
+        parts = {k.removeprefix("a._w_"): v for k, v in parts.items()}
+        scale = parts["scale"].float()
+        zero = parts.get("zero_point", torch.zeros(1)).float()
+        group = -(-weight.shape[1] // scale.shape[-1])
+        if scale.numel() > 1:
+            scale = scale.repeat_interleave(group, 1)[:, :weight.shape[1]]
+        if zero.numel() > 1:
+            zero = zero.repeat_interleave(group, 1)[:, :weight.shape[1]]
+        value = (parts["qdata"].float() - zero) * scale
+        return ({f"_weight_{k}": v for k, v in parts.items()}, value,
+                own.dequantize(), module)
+
+    return make, {"quant_method": "torchao",
+                  "quant_type": {"default": config_to_dict(config)}}
+
+
+def per_group(size):
+    from torchao.quantization import PerGroup
+    return PerGroup(size)
+
+
+def asymmetric(kind, key, **options):
+    from torchao.quantization import MappingType
+    return torchao(kind, **{key: MappingType.ASYMMETRIC}, **options)
+
+
 INT4 = {"num_bits": 4, "type": "int"}
 INT8 = {"num_bits": 8, "type": "int"}
 FP8 = {"num_bits": 8, "type": "float"}
@@ -331,4 +371,23 @@ SCHEMES = {
     "fbgemm_fp8": ("odd", lambda: fp8("row")),
     **{f"modelopt {algo}": ("even", lambda algo=algo: modelopt(algo))
        for algo in ("NVFP4", "MXFP4", "MXFP8", "FP8", "FP8_PER_CHANNEL")},
+    "torchao Int8WeightOnly, rows": (
+        "odd", lambda: torchao("Int8WeightOnlyConfig")),
+    "torchao Int8WeightOnly, groups": (
+        "even", lambda: torchao("Int8WeightOnlyConfig",
+                                granularity=per_group(32))),
+    "torchao IntxWeightOnly, 4 bits, groups": (
+        "odd", lambda: torchao("IntxWeightOnlyConfig", torch.float16,
+                               weight_dtype=torch.int4,
+                               granularity=per_group(8))),
+    "torchao IntxWeightOnly, 3 bits, asymmetric": (
+        "even", lambda: asymmetric(
+            "IntxWeightOnlyConfig", "mapping_type",
+            weight_dtype=torch.int3, granularity=per_group(32))),
+    "torchao Int8DynamicActivationIntxWeight, 4 bits, asymmetric": (
+        "even", lambda: asymmetric(
+            "Int8DynamicActivationIntxWeightConfig", "weight_mapping_type",
+            weight_dtype=torch.int4, weight_granularity=per_group(64))),
+    "torchao Float8WeightOnly": (
+        "odd", lambda: torchao("Float8WeightOnlyConfig")),
 }

@@ -43,6 +43,16 @@
     "{" E("m.weight_shape", "U8", "[2]", "[0,2]") "," E(                      \
         "m.weight_packed", "I32", "[56,7]", "[2,1570]")
 
+#define TORCHAO(mapping)                                                      \
+    CONFIG("{\"quant_method\":\"torchao\",\"quant_type\":{\"default\":{"       \
+           "\"_type\":\"IntxWeightOnlyConfig\",\"_data\":{"                   \
+           "\"mapping_type\":{\"_data\":\"" mapping "\"}}}}}")
+#define TORCHAO_HEADER                                                        \
+    "{" E("m._weight_qdata", "I8", "[1,64]", "[0,64]") "," E(                 \
+        "m._weight_scale", "BF16", "[1,2]", "[64,68]") "," E(                 \
+        "m._weight_zero_point", "I8", "[1,2]", "[68,70]") "," E(              \
+        "b", "F32", "[3]", "[70,82]")
+
 #define MLX(group, bits, mode)                                                \
     "{\"quantization\":{\"group_size\":" group ",\"bits\":" bits              \
     ",\"mode\":\"" mode "\"}}"
@@ -122,6 +132,14 @@ make_packed(void)
              "m.weight_global_scale", "F32", "[1]", "[18,22]") "}",
          COMPRESSED("nvfp4-pack-quantized"), 22,
          "NVFP4 of compressed-tensors."},
+        {"good-packed-torchao", TORCHAO_HEADER "}", TORCHAO("SYMMETRIC"), 82,
+         "bytes of torchao, two groups of 32."},
+        {"bad-packed-torchao-zeros",
+         "{" E("m._weight_qdata", "I8", "[1,64]", "[0,64]") "," E(
+             "m._weight_scale", "BF16", "[1,2]", "[64,68]") "," E(
+             "m._weight_zero_point", "I8", "[1,1]", "[68,69]") "}",
+         TORCHAO("ASYMMETRIC"), 69,
+         "torchao with zero points for one of two groups [5]."},
         {"unsupported-packed-hqq",
          "{" E("m.W_q", "U8", "[4,8]", "[0,32]") "," E(
              "m.scale", "F16", "[4]", "[32,40]") "," E(

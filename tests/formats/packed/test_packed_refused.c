@@ -55,12 +55,12 @@ static const struct {
      "{" TENSOR("m.weight._data._data", "U8", "2,2", "0", "4") "," TENSOR(
          "m.weight._shift", "BF16", "2", "4", "8") "}",
      NULL},
-    {"torchao",
-     "{" TENSOR("m._weight_qdata", "F8_E4M3", "2,2", "0", "4") "," TENSOR(
+    {"torchao (codes of type u8)",
+     "{" TENSOR("m._weight_qdata", "U8", "2,2", "0", "4") "," TENSOR(
          "m._weight_scale", "F32", "1", "4", "8") "}",
      CONFIG("\"quant_method\": \"torchao\"")},
-    {"torchao",
-     "{" TENSOR("m._gate_up_proj_qdata", "F8_E4M3", "2,2", "0", "4") ","
+    {"torchao (codes of type u8)",
+     "{" TENSOR("m._gate_up_proj_qdata", "U8", "2,2", "0", "4") ","
          TENSOR("m._gate_up_proj_scale", "F32", "1", "4", "8") "}",
      CONFIG("\"quant_method\": \"torchao\"")},
     {"Quanto",
