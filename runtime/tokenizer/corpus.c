@@ -368,6 +368,43 @@ adds_blank(const struct lmq_tokenizer *tokenizer, struct lmq_chars text,
     return n > count_blanks(text);
 }
 
+/* Of a text that is much longer than what is asked for only the beginning is
+ * encoded: so many bytes for each token, and some more. Its end is where the
+ * text goes on, and so must be this far from the last token that counts. */
+#define LEAD_PER_TOKEN 64
+#define LEAD_MORE ((size_t)1 << 20)
+#define LEAD_TOKENS 4096
+
+/* The bytes of it, whole characters; n: all of the text. */
+static size_t
+lead_of(const unsigned char *text, size_t n, size_t n_tokens)
+{
+    size_t room = n < LEAD_MORE ? 0 : (n - LEAD_MORE) / LEAD_PER_TOKEN;
+
+    if (n_tokens == 0 || n_tokens >= room)
+        return n;
+    size_t lead = LEAD_MORE + n_tokens * LEAD_PER_TOKEN;
+    while (lead > 0 && (text[lead] & 0xc0) == 0x80)
+        lead--;
+    return lead;
+}
+
+/* The first n_tokens (0: all) of the text, and perhaps more. */
+static enum lmq_status
+encode_beginning(const struct lmq_tokenizer *tokenizer,
+                 const unsigned char *text, size_t n, size_t n_tokens,
+                 struct lmq_ids *ids, struct lmq_error *err)
+{
+    size_t lead = lead_of(text, n, n_tokens);
+    enum lmq_status status = lmq_tokenizer_encode(
+        tokenizer, (const char *)text, lead, 0, ids, err);
+
+    if (status != LMQ_OK || lead == n || ids->n >= n_tokens + LEAD_TOKENS)
+        return status;
+    ids->n = 0;
+    return lmq_tokenizer_encode(tokenizer, (const char *)text, n, 0, ids, err);
+}
+
 static enum lmq_status
 encode_document(struct lmq_corpus *corpus,
                 const struct lmq_tokenizer *tokenizer, int32_t bos,
@@ -375,11 +412,15 @@ encode_document(struct lmq_corpus *corpus,
                 const struct lmq_protocol *protocol, struct lmq_error *err)
 {
     struct lmq_ids ids = {0};
+    size_t most = 0;
 
-    if (protocol->max_tokens > 0 && corpus->n_read == protocol->max_tokens)
-        return LMQ_OK;
-    enum lmq_status status = lmq_tokenizer_encode(
-        tokenizer, (const char *)text, n, 0, &ids, err);
+    if (protocol->max_tokens > 0) {
+        most = protocol->max_tokens - corpus->n_read;
+        if (most == 0)
+            return LMQ_OK;
+    }
+    enum lmq_status status =
+        encode_beginning(tokenizer, text, n, most, &ids, err);
 
     size_t before = corpus->n_windows;
     if (status == LMQ_OK)
