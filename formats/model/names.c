@@ -460,6 +460,8 @@ lmq_place_compare(const struct lmq_place *a, const struct lmq_place *b)
         order = (a->item > b->item) - (a->item < b->item);
     if (order == 0)
         order = x->order - y->order;
+    if (order == 0) /* parts of what is fused, and all of it */
+        order = (int)a->role - (int)b->role;
     if (order == 0)
         order = (int)a->part - (int)b->part;
     return order;

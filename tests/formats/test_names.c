@@ -214,6 +214,21 @@ START_TEST(the_order_is_embedding_layers_output_unknown)
 }
 END_TEST
 
+/* qsort() may turn what is equal around. */
+START_TEST(no_two_roles_have_one_place)
+{
+    for (int i = 1; i < LMQ_ROLE_STORED_COUNT; i++)
+        for (int j = 1; j < LMQ_ROLE_STORED_COUNT; j++) {
+            struct lmq_place a = {(enum lmq_role)i, LMQ_PART_WEIGHT, 0, -1};
+            struct lmq_place b = {(enum lmq_role)j, LMQ_PART_WEIGHT, 0, -1};
+            int there = lmq_place_compare(&a, &b);
+            int back = lmq_place_compare(&b, &a);
+            ck_assert_int_eq(there == 0, i == j);
+            ck_assert_int_eq(there < 0, back > 0);
+        }
+}
+END_TEST
+
 /* Places come from files; UBSan watches the arithmetic. */
 START_TEST(extreme_layers_are_ordered_too)
 {
@@ -258,6 +273,7 @@ main(void)
         what_only_resembles_a_name_is_unknown,
         tables_that_can_be_computed_are_ignorable,
         the_order_is_embedding_layers_output_unknown,
+        no_two_roles_have_one_place,
         extreme_layers_are_ordered_too,
     };
 
