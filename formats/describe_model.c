@@ -87,6 +87,10 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
     say_number(words, "embeddings times", h->embedding_scale, 1);
     if (h->has_embedding_norm)
         say(words, "a norm of embeddings");
+    if (h->has_sub_norms)
+        say(words, "norms within attention and feed-forward");
+    if (h->has_mixture_norm)
+        say(words, "a norm behind the experts");
     if (h->layer_input_dim > 0)
         say(words, "an input of %u for each layer", h->layer_input_dim);
     if (h->has_layer_scale)

@@ -94,10 +94,10 @@ norm_token(const struct lmq_member *member, const struct lmq_gain *gain,
         memcpy(xn, x, dim * sizeof(*x)); /* xn = x */
 }
 
-/* x += scale * (out + bias) of token t, or x += scale * norm(out + bias) for
- * norms after the blocks. */
+/* x += scale * (out + bias) of token t, or x += scale * norm(out + bias) if
+ * what the block gives is normed. */
 static void
-add_token(const struct lmq_member *member, const float *bias,
+add_token(const struct lmq_member *member, const float *bias, bool is_normed,
           const struct lmq_gain *post_norm, size_t t)
 {
     const struct lmq_kernels *kernels = member->kernels;
@@ -106,7 +106,7 @@ add_token(const struct lmq_member *member, const float *bias,
     float *x = member->work->x + t * dim;     /* (dim) */
     float *out = member->work->out + t * dim; /* (dim) */
 
-    if (norm_place(member) != LMQ_NORMS_BEFORE) {
+    if (is_normed) {
         if (bias != NULL)
             kernels->add(out, bias, dim); /* out += bias */
         lmq_norm(member->h, post_norm, out, dim, out); /* out = norm(out) */
@@ -146,7 +146,7 @@ add_out(const struct lmq_member *member)
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        add_token(member, member->layer->attention.out.bias, NULL, t);
+        add_token(member, member->layer->attention.out.bias, false, NULL, t);
 }
 
 /* x += out; xn = norm(x), where a feed-forward follows. Both are a token's own,
@@ -156,6 +156,7 @@ add_attention(const struct lmq_member *member)
 {
     const struct lmq_layer *layer = member->layer;
     bool is_beside = lmq_layer_is(member->h, member->index, LMQ_LAYER_BESIDE);
+    bool is_normed = norm_place(member) != LMQ_NORMS_BEFORE;
     bool is_followed = !is_parallel(member->h) &&
                        lmq_layer_has_feed(member->h, member->index);
     size_t from, to;
@@ -163,7 +164,7 @@ add_attention(const struct lmq_member *member)
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
         add_token(member, is_beside ? NULL : layer->attention.out.bias,
-                  &layer->attention.post_norm, t);
+                  is_normed, &layer->attention.post_norm, t);
         if (is_followed)
             norm_token(member, &layer->feed.norm, t, feed_input(member));
     }
@@ -174,11 +175,13 @@ static void
 add_feed_forward(const struct lmq_member *member)
 {
     const struct lmq_feed_part *feed = &member->layer->feed;
+    bool is_normed = lmq_layer_has_feed_post_norm(member->h, member->index);
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        add_token(member, feed->dense.down.bias, &feed->post_norm, t);
+        add_token(member, feed->dense.down.bias, is_normed, &feed->post_norm,
+                  t);
 }
 
 /* ---- The blocks ---- */
@@ -223,6 +226,20 @@ gate_whole_heads(const struct lmq_member *member,
     }
 }
 
+/* heads = norm(heads), all of a token as one row. */
+static void
+norm_heads(const struct lmq_member *member, size_t width)
+{
+    const struct lmq_gain *gain = &member->layer->attention.sub_norm;
+    size_t from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        float *heads = member->work->attention + t * width;
+        lmq_norm(member->h, gain, heads, width, heads);
+    }
+}
+
 /* out (n, dim) = W_out attention(xn), without the bias. */
 static void
 attention(const struct lmq_member *member)
@@ -247,6 +264,10 @@ attention(const struct lmq_member *member)
         else
             gate_heads(member, w_gate); /* the same, number by number */
         lmq_barrier(member); /* pieces are cut otherwise than rows */
+    }
+    if (member->h->has_sub_norms) {
+        norm_heads(member, w_out->n_cols); /* heads = norm(heads) */
+        lmq_barrier(member); /* a row of W_out reads all heads */
     }
     lmq_multiply(member, w_out, &heads, member->work->out);
 }
@@ -289,14 +310,16 @@ mix(const struct lmq_member *member)
 static void
 feed_forward(const struct lmq_member *member)
 {
-    const struct lmq_ffn *dense = &member->layer->feed.dense;
+    const struct lmq_feed_part *feed = &member->layer->feed;
+    const struct lmq_gain *sub_norm =
+        member->h->has_sub_norms ? &feed->sub_norm : NULL;
     struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, feed_input(member), member->h->dim);
 
     if (lmq_layer_has_experts(member->h, member->index))
         lmq_experts(member, xn.x, member->work->out);
     else
-        lmq_ffn(member, dense, &xn, member->work->out);
+        lmq_ffn(member, &feed->dense, sub_norm, &xn, member->work->out);
 }
 
 /* x *= scale, of the tokens whose x this member has made. */

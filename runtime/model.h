@@ -77,6 +77,7 @@ struct lmq_attention_part {
     struct lmq_gain norm, post_norm; /* (dim) */
     struct lmq_matrix q, k, v, out;
     struct lmq_gain q_norm, k_norm;
+    struct lmq_gain sub_norm;        /* (n_heads * value dim) */
     float *sinks;                    /* (n_heads) */
     /* Latent attention: q_a and q_b, or q; kv_a; a k_b and v_b per head. */
     struct lmq_matrix q_a, q_b, kv_a;
@@ -105,6 +106,7 @@ struct lmq_attention_part {
 /* And its feed-forward: one network, or experts. */
 struct lmq_feed_part {
     struct lmq_gain norm, post_norm; /* (dim) */
+    struct lmq_gain sub_norm;        /* of what dense.down looks at */
     struct lmq_ffn dense;
     struct lmq_ffn *experts;         /* (n_experts) */
     struct lmq_matrix router;        /* (n_experts, dim) */

@@ -236,12 +236,16 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
 static void
 settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
 {
-    bool has_attention = false, has_feed = false;
+    bool has_attention = false, has_feed = false, has_one_feed = false;
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
         has_attention |= lmq_layer_has_attention(h, i);
         has_feed |= lmq_layer_has_feed(h, i);
+        has_one_feed |=
+            lmq_layer_has_feed(h, i) && !lmq_layer_has_experts(h, i);
     }
+    if (!has_attention && !has_one_feed)
+        h->has_sub_norms = false;
     if (!has_attention) {
         h->n_heads = h->n_kv_heads = h->head_dim = 1;
         h->value_dim = h->full_head_dim = h->full_kv_heads = 0;
@@ -323,6 +327,19 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     }
 }
 
+/* Where norms stand behind the blocks it is one of them. */
+static void
+settle_mixture_norm(struct lmq_hparams *h)
+{
+    bool has_any = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        has_any |= lmq_layer_has_experts(h, i) &&
+                   lmq_layer_norm_place(h, i) == LMQ_NORMS_BEFORE;
+    if (!has_any)
+        h->has_mixture_norm = false;
+}
+
 /* What only some attentions, some feed-forwards compute with. */
 static void
 settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
@@ -347,6 +364,7 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->has_head_gate = false;
     if (h->norm_place == LMQ_NORMS_AFTER)
         clear_layers(h, LMQ_LAYER_AFTER);
+    settle_mixture_norm(h);
 }
 
 void

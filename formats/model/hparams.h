@@ -163,6 +163,8 @@ struct lmq_hparams {
     enum lmq_residual residual;
     double embedding_scale;  /* of the embedding; 1 */
     bool has_embedding_norm; /* of what enters the first layer */
+    bool has_sub_norms;      /* of what the last matrix of a block looks at:
+                                that of attention, that of one feed-forward */
     double residual_scale;   /* of what is added to the residual stream; 1 */
     double logit_scale;      /* of the logits; 1 */
     double logit_softcap;    /* cap * tanh(x / cap); 0: none */
@@ -264,6 +266,8 @@ struct lmq_hparams {
     uint32_t n_expert_groups; /* 0: no choice of groups */
     uint32_t n_expert_groups_used;
     enum lmq_group_score expert_group_score;
+    bool has_mixture_norm;   /* a norm behind what layers with experts give,
+                                where the other norms stand before */
     bool has_expert_norms;   /* router, experts and the shared one have norms of
                                 their own, and experts are scaled */
 
@@ -437,6 +441,15 @@ lmq_layer_norm_place(const struct lmq_hparams *hparams, size_t layer)
 {
     return lmq_layer_is(hparams, layer, LMQ_LAYER_AFTER) ? LMQ_NORMS_AFTER
                                                          : hparams->norm_place;
+}
+
+/* Whether what the layer's feed-forward gives is normed. */
+static inline bool
+lmq_layer_has_feed_post_norm(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_norm_place(hparams, layer) != LMQ_NORMS_BEFORE ||
+           (hparams->has_mixture_norm &&
+            lmq_layer_has_experts(hparams, layer));
 }
 
 /* Whether norms have weights. */

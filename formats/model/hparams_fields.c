@@ -117,6 +117,8 @@ const struct lmq_field lmq_fields[] = {
     SWITCH("step_norm_weights", has_step_norm_weights),
     SWITCH("key_decays", has_key_decays),
     SWITCH("sigmoid_gates", has_sigmoid_gates),
+    SWITCH("sub_norms", has_sub_norms),
+    SWITCH("mixture_norm", has_mixture_norm),
     KIND(norm, LMQ_SELDOM, "norm", "rms", "layer", "layer_plain",
          "rms_plain"),
     KIND(norm_place, LMQ_SELDOM, "place of norms", "before", "after",

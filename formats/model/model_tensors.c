@@ -38,6 +38,7 @@ enum {
     DELTA_RULE = 1 << 28,
     STATE_SPACE = 1 << 29,
     BESIDE = 1 << 30 /* attention and a recurrence with states */
+#define FEED_POST_NORM (1U << 31)
 };
 
 /* What there are several of, each with a number. What is alone, and a head's,
@@ -56,11 +57,13 @@ static const struct {
     [LMQ_ROLE_ATTN_NORM] = {HAS_NORMS | NORMS_BEFORE | MIXES, ONE},
     [LMQ_ROLE_FFN_NORM] = {HAS_NORMS | NORMS_BEFORE | TWO_NORMS | FEEDS, ONE},
     [LMQ_ROLE_ATTN_POST_NORM] = {HAS_NORMS | NORMS_AFTER | MIXES, ONE},
-    [LMQ_ROLE_FFN_POST_NORM] = {HAS_NORMS | NORMS_AFTER | FEEDS, ONE},
+    [LMQ_ROLE_FFN_POST_NORM] = {HAS_NORMS | FEED_POST_NORM | FEEDS, ONE},
     [LMQ_ROLE_ATTN_Q] = {PLAIN_Q, ONE},
     [LMQ_ROLE_ATTN_K] = {PLAIN_KV | OWN_KEYS, ONE},
     [LMQ_ROLE_ATTN_V] = {PLAIN_KV | OWN_VALUES, ONE},
     [LMQ_ROLE_ATTN_OUT] = {MIXES, ONE},
+    [LMQ_ROLE_ATTN_SUB_NORM] = {HAS_NORMS | ATTENTION, ONE},
+    [LMQ_ROLE_FFN_SUB_NORM] = {HAS_NORMS | FEEDS, ONE},
     [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_Q_NORM},
     [LMQ_ROLE_ATTN_K_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION | OWN_KEYS,
                               A_K_NORM},
@@ -140,6 +143,7 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         {lmq_norms_weigh(h), HAS_NORMS},
         {norm_place != LMQ_NORMS_AFTER, NORMS_BEFORE},
         {norm_place != LMQ_NORMS_BEFORE, NORMS_AFTER},
+        {lmq_layer_has_feed_post_norm(h, layer), FEED_POST_NORM},
         {h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM, TWO_NORMS},
         {h->qk_norm != LMQ_QK_NORM_NONE && h->qk_norm != LMQ_QK_NORM_BARE,
          QK_NORMS},
@@ -184,11 +188,16 @@ is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
            lmq_role_beside(place->role) != place->role;
 }
 
-/* What a state has that could have it. */
+/* What a layer has that could have it, by its kind: of a state, of norms within
+ * blocks. */
 static bool
-has_of_state(const struct lmq_hparams *h, enum lmq_role role)
+has_of_kind(const struct lmq_hparams *h, enum lmq_role role, bool has_experts)
 {
     switch ((int)role) {
+    case LMQ_ROLE_ATTN_SUB_NORM:
+        return h->has_sub_norms;
+    case LMQ_ROLE_FFN_SUB_NORM:
+        return h->has_sub_norms && !has_experts;
     case LMQ_ROLE_DELTA_NORM:
         return !h->has_bare_states;
     case LMQ_ROLE_DELTA_ALPHA_A:
@@ -226,7 +235,7 @@ lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
     *n_items = counts[rules[role].items];
     return (rules[role].needs & ~what_is(h, layer, has_experts, is_delta)) ==
                0 &&
-           !is_delta_bias(h, place) && has_of_state(h, role);
+           !is_delta_bias(h, place) && has_of_kind(h, role, has_experts);
 }
 
 bool
@@ -243,6 +252,8 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_ATTN_K_NORM:
     case LMQ_ROLE_FFN_NORM:
     case LMQ_ROLE_FFN_POST_NORM:
+    case LMQ_ROLE_ATTN_SUB_NORM:
+    case LMQ_ROLE_FFN_SUB_NORM:
         return place->part == LMQ_PART_WEIGHT || h->norm == LMQ_NORM_LAYER;
     case LMQ_ROLE_DELTA_CONV:
         return place->part == LMQ_PART_WEIGHT ||
@@ -304,6 +315,8 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_K] = {k, seen},
         [LMQ_ROLE_ATTN_V] = {v, h->dim},
         [LMQ_ROLE_ATTN_OUT] = {h->dim, out},
+        [LMQ_ROLE_ATTN_SUB_NORM] = {out, 0},
+        [LMQ_ROLE_FFN_SUB_NORM] = {hidden, 0},
         [LMQ_ROLE_ATTN_GATE] = {gate, seen_by_gate},
         [LMQ_ROLE_ATTN_GATE_A] = {h->gate_rank, h->dim},
         [LMQ_ROLE_DELTA_ALPHA] = {lmq_delta_steps(h),

@@ -75,6 +75,8 @@ enum lmq_role {
     LMQ_ROLE_DELTA_K_NORM = 63,      /* of keys, of queries of a selective */
     LMQ_ROLE_DELTA_Q_NORM = 64,      /* state space */
     LMQ_ROLE_ATTN_GATE_A = 65,       /* the first of two that make gates */
+    LMQ_ROLE_ATTN_SUB_NORM = 66,     /* of what all heads give, */
+    LMQ_ROLE_FFN_SUB_NORM = 67,      /* of what ffn_down looks at */
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

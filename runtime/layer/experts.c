@@ -402,7 +402,7 @@ add_shared(const struct lmq_member *member, const float *x, float *out)
 
     if (feed->shared_switch.tensor != NULL)
         lmq_multiply(member, &feed->shared_switch, &xn, r->switches);
-    lmq_ffn(member, &feed->shared, &xn, r->output); /* (n, dim) */
+    lmq_ffn(member, &feed->shared, NULL, &xn, r->output); /* (n, dim) */
     lmq_barrier(member); /* pieces are cut otherwise than products */
     if (member->h->has_expert_norms) {
         norm_rows(member, bias, &feed->shared_post_norm, r->output);

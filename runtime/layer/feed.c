@@ -6,7 +6,8 @@
  *   out = W_down hidden                   (n, dim)
  *
  * Without a gate, hidden = act(up). `hidden` takes the place of gate or up. In
- * some models gate and up are limited, and up has something added to it.
+ * some models gate and up are limited, and up has something added to it; in
+ * some hidden is normed.
  */
 #include "config.h"
 
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "base/elementary.h"
+#include "runtime/layer/norm.h"
 
 /* x = x * sigmoid(slope * x), n numbers of a piece. */
 static void
@@ -146,9 +148,23 @@ lmq_ffn_hidden(const struct lmq_member *member)
     return member->h->is_gated ? member->work->gate : member->work->up;
 }
 
+/* hidden = norm(hidden), row by row. */
+static void
+norm_hidden(const struct lmq_member *member, const struct lmq_gain *gain,
+            size_t width)
+{
+    size_t from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        float *hidden = lmq_ffn_hidden(member) + t * width;
+        lmq_norm(member->h, gain, hidden, width, hidden);
+    }
+}
+
 void
 lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
-        struct lmq_operand *xn, float *out)
+        const struct lmq_gain *sub_norm, struct lmq_operand *xn, float *out)
 {
     struct lmq_work *work = member->work;
     size_t width = ffn->up.n_rows, from, to;
@@ -167,6 +183,10 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
         lmq_ffn_activate(member, ffn, work->gate + at, work->up + at,
                          piece.column, piece.size);
     }
-    lmq_barrier(member); /* a row of W_down reads all of hidden */
+    lmq_barrier(member); /* a row of W_down, or a norm, reads all of hidden */
+    if (sub_norm != NULL) {
+        norm_hidden(member, sub_norm, width); /* hidden = norm(hidden) */
+        lmq_barrier(member); /* a row of W_down reads all of it */
+    }
     lmq_multiply(member, &ffn->down, &hidden, out); /* (n, dim) */
 }

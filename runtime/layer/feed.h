@@ -19,9 +19,10 @@ void lmq_ffn_activate(const struct lmq_member *member,
 float *lmq_ffn_hidden(const struct lmq_member *member);
 
 /* out (n, dim) = W_down (act(W_gate xn) * (W_up xn)), or W_down act(W_up xn),
- * without the bias of W_down. All members take part, and those who read `out`
- * need a barrier. */
+ * without the bias of W_down; with a norm of what W_down takes, or NULL. All
+ * members take part, and those who read `out` need a barrier. */
 void lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
-             struct lmq_operand *xn, float *out);
+             const struct lmq_gain *sub_norm, struct lmq_operand *xn,
+             float *out);
 
 #endif

@@ -233,6 +233,8 @@ make_attention(struct family_model *m, struct oracle_layer *w)
     if ((m->family->bits & HAS_OUTPUT_GATE) != 0)
         w->gate = make_linear(m, s->heads * (s->gates_heads ? 1 : value),
                               s->dim, 1, HAS_QKV_BIAS);
+    if (s->norms_inside)
+        w->sub_norm = make_norm(m, s->heads * value, s->heads * value, 1);
     if ((m->family->bits & HAS_SINKS) != 0 &&
         (s->sunk == NULL || oracle_pattern(s->sunk, layer)))
         w->sinks = normals(m, s->heads, 0, 1);
@@ -492,6 +494,10 @@ family_make(const struct family *family, size_t grow, size_t vocab,
         if (feeds && (!is_sparse || has_both))
             w->mlp = make_mlp(m, is_wide ? s->borrowing_hidden : s->hidden,
                               SUBLAYER_GAIN);
+        if (w->mlp.up.w != NULL && s->norms_inside)
+            w->mlp.sub_norm = make_norm(m, w->mlp.up.rows, w->mlp.up.rows, 1);
+        if (is_sparse && s->norms_mixtures)
+            w->ffn_post_norm = make_norm(m, s->dim, s->dim, 1);
         if (s->input_dim > 0)
             make_input(m, w);
         if ((family->bits & HAS_LAYER_SCALE) != 0)

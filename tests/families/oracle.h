@@ -34,6 +34,7 @@ struct oracle_norm {
 
 struct oracle_mlp {
     struct oracle_linear gate, up, down; /* gate.w NULL: not gated */
+    struct oracle_norm sub_norm; /* of what goes through down */
     float *xielu; /* its four numbers, or NULL: another activation */
 };
 
@@ -60,6 +61,7 @@ struct oracle_layer {
 
     struct oracle_linear q, k, v, o;
     struct oracle_norm q_norm, k_norm;
+    struct oracle_norm sub_norm; /* of what goes through o */
     float *sinks; /* a logit for each head, or NULL */
     struct oracle_linear gate; /* of heads, or of what each of them gives;
                                   w NULL: none */
@@ -188,6 +190,8 @@ struct oracle_shape {
     double full_part;        /* of their pairs, that turns; 0: all */
     bool full_keys_are_values;
     bool norms_values;       /* each head, without weights */
+    bool norms_inside;       /* what o and what down go over */
+    bool norms_mixtures;     /* what experts add, and nothing else */
     size_t n_borrowing;      /* last layers that take keys and values of the
                                 last one before that is like them */
     size_t borrowing_hidden; /* 0: hidden */

@@ -490,6 +490,7 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
     size_t own = gate == NULL ? 1 : s->heads * p.value_dim / w->gate.rows;
     for (size_t i = 0; i < o->n * s->heads * p.value_dim && gate != NULL; i++)
         mixed[i] *= oracle_sigmoid(gate[i / own]);
+    oracle_norm_rows(s, &w->sub_norm, mixed, o->n, w->o.cols, w->o.cols);
     double *out = oracle_apply(&w->o, mixed, o->n);
     for (size_t i = 0; i < o->n * s->dim && state != NULL; i++)
         out[i] += state[i];

@@ -41,6 +41,7 @@ oracle_mlp_rows(const struct oracle_shape *s, const struct oracle_mlp *w,
             up[i] = w->xielu != NULL ? xielu(w->xielu, up[i])
                                      : s->activation(up[i]);
     }
+    oracle_norm_rows(s, &w->sub_norm, up, n, w->up.rows, w->up.rows);
     double *out = oracle_apply(&w->down, up, n);
     free(up);
     return out;

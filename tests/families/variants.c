@@ -15,6 +15,7 @@
 #include "formats/model/names.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h" /* random numbers; nothing of Check */
+#include "tests/families/more/variants_norms.h"
 
 /* ---- Descriptions ---- */
 
@@ -291,16 +292,6 @@ describe_mixed(struct lmq_hparams *h)
     h->state_eps = 0.01;
 }
 
-/* No norm has weights. */
-static void
-describe_bare(struct lmq_hparams *h)
-{
-    h->norm = LMQ_NORM_RMS_PLAIN;
-    h->norm_place = LMQ_NORMS_AROUND;
-    h->qk_norm = LMQ_QK_NORM_BARE;
-    h->has_embedding_norm = true;
-}
-
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -319,11 +310,12 @@ static const struct {
     {"delta", describe_delta, true},
     {"states", describe_states, true},
     {"convolved", describe_convolved, false},
-    {"bare", describe_bare, true},
+    {"bare", variant_bare, true},
     {"beside", describe_beside, true},
     {"selective", describe_selective, true},
     {"mixed", describe_mixed, true},
     {"key-decays", describe_key_decays, false},
+    {"inside", variant_inside, true},
 };
 
 size_t
@@ -552,6 +544,8 @@ add_attention(struct builder *b, int32_t l)
     if (h->has_attn_gate)
         add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1,
                    h->n_heads * (h->has_head_gate ? 1 : value), h->dim);
+    if (h->has_sub_norms)
+        add_norm(b, LMQ_ROLE_ATTN_SUB_NORM, l, -1, h->n_heads * value);
     add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, h->n_heads * value);
 }
 
@@ -585,11 +579,14 @@ add_feed(struct builder *b, int32_t l)
     if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_AFTER &&
         h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM)
         add_norm(b, LMQ_ROLE_FFN_NORM, l, -1, h->dim);
-    if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_BEFORE)
+    if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_BEFORE ||
+        (h->has_mixture_norm && lmq_layer_has_experts(h, (size_t)l)))
         add_norm(b, LMQ_ROLE_FFN_POST_NORM, l, -1, h->dim);
     if (!lmq_layer_has_experts(h, (size_t)l)) {
-        add_network(b, LMQ_ROLE_FFN_GATE, l, -1,
-                    lmq_layer_hidden_dim(h, (size_t)l));
+        uint32_t hidden = lmq_layer_hidden_dim(h, (size_t)l);
+        add_network(b, LMQ_ROLE_FFN_GATE, l, -1, hidden);
+        if (h->has_sub_norms)
+            add_norm(b, LMQ_ROLE_FFN_SUB_NORM, l, -1, hidden);
         return;
     }
     add_matrix(b, LMQ_ROLE_ROUTER, l, -1, h->n_experts, h->dim);

@@ -213,6 +213,7 @@ describe_learned(struct lmq_hparams *h)
     h->expert_dim = 6;
     h->shared_dim = 5;
     h->is_gated = false;
+    h->has_mixture_norm = true;
 }
 
 static void
@@ -226,6 +227,7 @@ describe_factors(struct lmq_hparams *h)
     h->rope_short[1] = 0.75;
     h->rope_long[0] = h->rope_long[1] = 1;
     h->rope_theta = 2;
+    h->has_sub_norms = true;
 }
 
 static void
@@ -343,9 +345,10 @@ static const struct {
     {"after", describe_after, true, "rows",
      "norms after, of whole queries; longrope past position 5."},
     {"learned", describe_learned, true, "rows",
-     "learned positions, a norm for each head, no gates."},
+     "learned positions, a norm for each head and one behind experts, no "
+     "gates."},
     {"factors", describe_factors, false, "rows",
-     "fixed factors, parallel without norms before."},
+     "fixed factors, parallel without norms before, norms within blocks."},
     {"delta", describe_delta, false, "rows",
      "a layer with the gated delta rule, one with a gate."},
     {"states", describe_states, true, "rows",

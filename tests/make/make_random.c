@@ -247,6 +247,8 @@ static void
 describe_kinds(struct lmq_hparams *h)
 {
     h->has_layer_scale = once_in(3);
+    h->has_sub_norms = once_in(4);
+    h->has_mixture_norm = once_in(4);
     h->has_value_norm = h->kv_lora_rank == 0 && once_in(3);
     h->layer_input_dim = once_in(3) ? from_to(1, 5) : 0;
     if (h->kv_lora_rank > 0 || once_in(2))

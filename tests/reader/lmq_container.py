@@ -51,6 +51,7 @@ ROLES = {
     62: ('blk.ssm_alpha_norm', 'step_rank'),
     63: ('blk.ssm_k_norm', 'delta_key_dim'), 64: ('blk.ssm_q_norm', 'delta_key_dim'),
     65: ('blk.attn_gate_a', 'gate_rank dim'),
+    66: ('blk.attn_sub_norm', 'heads*v'), 67: ('blk.ffn_sub_norm', 'hidden'),
     8: ('blk.attn_output', 'dim heads*v'), 16: ('blk.post_attention_norm', 'dim'),
     9: ('blk.ffn_norm', 'dim'), 19: ('blk.ffn_gate_inp', 'n_experts dim'),
     20: ('blk.exp_probs_b', 'n_experts'), 10: ('blk.ffn_gate?', 'hidden dim'),
@@ -109,7 +110,8 @@ for _type, _limit, _default, _least, _names in (
          'router_renormalises router_corrects '
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
-         'step_norms step_norm_weights key_decays sigmoid_gates'),
+         'step_norms step_norm_weights key_decays sigmoid_gates '
+         'sub_norms mixture_norm'),
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),

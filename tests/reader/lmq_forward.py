@@ -101,6 +101,9 @@ class Description:
     def has_experts(self, layer):
         return self.n_experts > 0 and layer not in self.dense | self.bare
 
+    def norms_mixture(self, layer):
+        return self.mixture_norm and self.has_experts(layer)
+
     def check(self):
         """Raises unless the model can be computed."""
         self.check_numbers()
@@ -253,7 +256,7 @@ class Description:
         normed = not self.norm.endswith('_plain')
         may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33}
         if self.norm == 'layer':
-            may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38}
+            may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38, 66, 67}
         if self.recurrence == 'state_space' or self.selective:
             may_have_bias.add(36)
 
@@ -297,6 +300,11 @@ class Description:
                 roles += [9] if feeds and self.residual != 'parallel_one_norm' else []
             if normed and self.place(i) != 'before':
                 roles += ([16] if mixes else []) + ([17] if feeds else [])
+            elif normed and self.norms_mixture(i):
+                roles += [17]
+            if normed and self.sub_norms:
+                roles += [66] if attends else []
+                roles += [67] if feeds and not self.has_experts(i) else []
             if i in self.delta:
                 roles += [36] + ([5, 6, 7] if i in self.alone else [56, 57, 58, 60])
                 if self.has_state:
@@ -532,6 +540,8 @@ class Computation:
             gate = sigmoid(self.product(u, 32, layer))
             results = results * np.repeat(
                 gate, results.shape[1] // gate.shape[1], axis=1)
+        if self.d.sub_norms:
+            results = self.norm(results, 66, layer)
         return self.product(results, 8, layer)
 
     def recur(self, u, layer, *roles):
@@ -625,15 +635,18 @@ class Computation:
             results.append(self.product(w, 31, layer, i))
         return self.output(results, u, layer)
 
-    def feed(self, u, layer, gate, up_, down, item=-1):
+    def hidden(self, u, layer, gate, up, item):
         d = self.d
-        h = self.product(u, up_, layer, item)
+        h = self.product(u, up, layer, item)
         if not d.gated:
-            return self.product(self.act(h, layer), down, layer, item)
+            return self.act(h, layer)
         g = self.product(u, gate, layer, item)
         if d.glu_limit > 0:
             g, h = np.minimum(g, d.glu_limit), np.clip(h, -d.glu_limit, d.glu_limit)
-        return self.product(self.act(g, layer) * (h + d.glu_offset), down, layer, item)
+        return self.act(g, layer) * (h + d.glu_offset)
+
+    def feed(self, u, layer, gate, up, down, item=-1):
+        return self.product(self.hidden(u, layer, gate, up, item), down, layer, item)
 
     def act(self, x, layer):
         if self.d.activation == 'xielu':
@@ -657,7 +670,9 @@ class Computation:
     def feed_forward(self, u, x, layer):
         d, shared = self.d, u
         if not d.has_experts(layer):
-            return self.feed(u, layer, 10, 11, 12)
+            h = self.hidden(u, layer, 10, 11, -1)
+            return self.product(self.norm(h, 67, layer) if d.sub_norms else h, 12,
+                                layer)
         z = self.product(self.norm(x, 46, layer) / math.sqrt(d.dim)
                          if d.expert_norms else u, 19, layer)
         if d.expert_norms:
@@ -737,7 +752,9 @@ class Computation:
                 return x if d.place(i) == 'after' else self.norm(x, role, i)
 
             def after(x, role):
-                return x if d.place(i) == 'before' else self.norm(x, role, i)
+                if d.place(i) == 'before' and not (role == 17 and d.norms_mixture(i)):
+                    return x
+                return self.norm(x, role, i)
             a, f = 0, 0
             if i not in d.feeding:
                 u = before(x, 4)

@@ -112,6 +112,9 @@ class Model:
         return "after" if layer in self.h["after_layers"] else \
             self.h["norm_place"]
 
+    def norms_mixture(self, layer):
+        return self.h["mixture_norm"] and self.has_experts(layer)
+
     def window(self, layer):
         return 0 if layer in self.h["full_layers"] else \
             self.h["sliding_window"]
@@ -297,7 +300,9 @@ class Model:
             if norms and there and self.norm_place(layer) != "after" and (
                     first, h["residual"]) != ("ffn_norm", "parallel_one_norm"):
                 yield first, (dim,), False, bias
-            if norms and there and self.norm_place(layer) != "before":
+            if norms and there and (
+                    self.norm_place(layer) != "before" or
+                    last == "post_ffw_norm" and self.norms_mixture(layer)):
                 yield last, (dim,), False, bias
         if layer in h["delta_layers"]:
             yield from self.recurrent(layer, dim)
@@ -338,6 +343,8 @@ class Model:
         if h["attn_gate"] and attends:
             own = 1 if h["attn_gate_by_head"] else v
             yield "attn_gate", (h["n_heads"] * own, dim), False, True
+        if attends and norms and h["sub_norms"]:
+            yield "attn_sub_norm", (h["n_heads"] * v,), False, bias
         if attends:
             yield "attn_output", (dim, h["n_heads"] * v), False, True
         for name in XIELU if h["activation"] == "xielu" else ():
@@ -353,9 +360,10 @@ class Model:
         if not self.feeds(layer):
             return
         if not self.has_experts(layer):
-            yield from self.network(
-                "ffn_%s", borrows and h["borrowing_hidden_dim"] or
-                h["hidden_dim"])
+            hidden = borrows and h["borrowing_hidden_dim"] or h["hidden_dim"]
+            yield from self.network("ffn_%s", hidden)
+            if norms and h["sub_norms"]:
+                yield "ffn_sub_norm", (hidden,), False, bias
             return
         if h["expert_norms"]:
             yield "ffn_down_exps_scale", (h["n_experts"],), False, False
@@ -442,9 +450,9 @@ class Model:
             if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 66,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 68,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 65 or r.name not in shapes:
+            if r.role == 0 or r.role > 67 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -593,22 +601,24 @@ class Model:
         out = []
         for x, v in zip(xs, u):
             f = self.experts(at, v, x) if self.has_experts(layer) else \
-                self.feed(at + "ffn_%s", v)
-            if place != "before":
+                self.feed(at + "ffn_%s", v, h["sub_norms"] and
+                          at + "ffn_sub_norm")
+            if place != "before" or self.norms_mixture(layer):
                 f = self.norm(at + "post_ffw_norm", f)
             out.append(add(x, [scale * b for b in f]))
         return out
 
-    def feed(self, name, u):
+    def feed(self, name, u, norm=None):
         up = self.product(name % "up", u)
         if self.h["gated"]:
             gate = self.product(name % "gate", u)
             most = self.h["glu_limit"] or math.inf
             gate = [min(a, most) for a in gate]
             up = [min(max(a, -most), most) + self.h["glu_offset"] for a in up]
-            return self.product(name % "down", [
-                self.act(g, name) * a for g, a in zip(gate, up)])
-        return self.product(name % "down", [self.act(a, name) for a in up])
+            up = [self.act(g, name) * a for g, a in zip(gate, up)]
+        else:
+            up = [self.act(a, name) for a in up]
+        return self.product(name % "down", self.norm(norm, up) if norm else up)
 
     def turn_and_norm(self, layer, name, heads, p, n):
         turned = [self.turn(layer, a, 0, p, n) for a in heads]
@@ -782,6 +792,8 @@ class Model:
                 own = len(mixed) // len(gate)
                 mixed = [a * sigmoid(gate[i // own])
                          for i, a in enumerate(mixed)]
+            if h["sub_norms"]:
+                mixed = self.norm(at + "attn_sub_norm", mixed)
             out.append(self.product(at + "attn_output", mixed))
         return out
 

@@ -34,7 +34,7 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "ffn_act_positive ffn_act_negative ffn_act_slope "
          "ffn_act_bound ssm_d ssm_q ssm_k ssm_v ssm_gate ssm_output "
          "ssm_alpha_a ssm_alpha_norm ssm_k_norm ssm_q_norm "
-         "attn_gate_a").split()
+         "attn_gate_a attn_sub_norm ffn_sub_norm").split()
 OUTSIDE = (1, 2, 3, 13, 38, 39, 40, 41)
 WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31)
 NUMBER = r"(0|[1-9]\d*)"

@@ -1,0 +1,14 @@
+/*
+ * variants_norms.h - the variants that are about norms.
+ */
+#ifndef LMQ_TESTS_FAMILIES_MORE_VARIANTS_NORMS_H
+#define LMQ_TESTS_FAMILIES_MORE_VARIANTS_NORMS_H
+
+#include "formats/model/hparams.h"
+
+/* Without weights. */
+void variant_bare(struct lmq_hparams *h);
+/* Within blocks, and behind experts alone. */
+void variant_inside(struct lmq_hparams *h);
+
+#endif
