@@ -17,10 +17,10 @@
 
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
-    "bailingmoe2", "baichuan", "bloom", "chatglm", "cohere2", "command-r",
-    "dbrx", "deepseek", "exaone4", "falcon", "gpt2", "gptneox", "jamba",
-    "lfm2", "lfm2moe", "mpt", "nemotron", "olmo", "olmo2", "olmoe", "phi2",
-    "phi3", "qwen2", "qwen2moe", "stablelm", "starcoder2", NULL,
+    "bailingmoe2", "baichuan", "bitnet", "bloom", "chatglm", "cohere2",
+    "command-r", "dbrx", "deepseek", "exaone4", "falcon", "gpt2", "gptneox",
+    "jamba", "lfm2", "lfm2moe", "mpt", "nemotron", "olmo", "olmo2", "olmoe",
+    "phi2", "phi3", "qwen2", "qwen2moe", "stablelm", "starcoder2", NULL,
 };
 
 /* Those in which it finds factors of frequencies that always count, and those
@@ -250,5 +250,10 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
     if (strcmp(name, "mimo2") == 0 &&
         (other_than(h->router_scale, 1) || !h->router_renormalises))
         note_other(plan, name, "has weights of experts that sum to 1");
+    if (strcmp(name, "bitnet") == 0 && h->activation != LMQ_ACTIVATION_SILU)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp before August 2026 computes something else "
+                      "than this '%s': it takes SiLU for its activation",
+                      name);
     note_rope(plan, name);
 }

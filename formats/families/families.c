@@ -173,7 +173,8 @@ static const struct lmq_hf_key deepseek3_keys[] = {
 
 /* GPT-2 and its like are in families_older.c, those of 2024 and later in
  * families_later.c and families_latest.c, those that remember states in
- * families_recurrent.c. */
+ * families_recurrent.c, those that are Llamas but for one thing in
+ * families_further.c. */
 static const struct lmq_family families[] = {
     {.name = "llama",
      .hf = {.classes = {{"LlamaForCausalLM", "llama", NULL, false},
@@ -513,6 +514,7 @@ static const struct {
     {lmq_later_families, &lmq_n_later_families},
     {lmq_latest_families, &lmq_n_latest_families},
     {lmq_recurrent_families, &lmq_n_recurrent_families},
+    {lmq_further_families, &lmq_n_further_families},
 };
 
 /* ---- Finding a row ---- */

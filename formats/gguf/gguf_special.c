@@ -425,6 +425,13 @@ lmq_gguf_begin_llama4(struct lmq_hparams *h)
 }
 
 void
+lmq_gguf_begin_bitnet(struct lmq_hparams *h)
+{
+    h->has_sub_norms = true;
+    h->activation = LMQ_ACTIVATION_SILU;
+}
+
+void
 lmq_gguf_begin_sigmoid(struct lmq_hparams *h)
 {
     h->router = LMQ_ROUTER_SIGMOID;

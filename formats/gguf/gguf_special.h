@@ -16,6 +16,7 @@ void lmq_gguf_begin_llama4(struct lmq_hparams *hparams);
 void lmq_gguf_begin_kimi(struct lmq_hparams *hparams);
 void lmq_gguf_finish_kimi(struct lmq_hparams *hparams,
                           const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_begin_bitnet(struct lmq_hparams *hparams);
 void lmq_gguf_begin_sigmoid(struct lmq_hparams *hparams);
 void lmq_gguf_begin_sigmoid_mixture(struct lmq_hparams *hparams);
 void lmq_gguf_begin_hunyuan(struct lmq_hparams *hparams);

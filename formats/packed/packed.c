@@ -97,7 +97,7 @@ static const struct scheme {
      NULL},
     {"quanto", "Quanto", "._data", NULL, false, NULL},
     {"torchao", "torchao", "_qdata", lmq_torchao_join, false, NULL},
-    {"bitnet", "BitNet", NULL, NULL, false, NULL},
+    {"bitnet", "BitNet", "", lmq_bitnet_join, false, NULL},
     {"mxfp4", "MXFP4", "_blocks", lmq_mxfp4_join, false,
      "load it with transformers and Mxfp4Config(dequantize=True), "
      "save_pretrained() it, and convert that"},

@@ -18,6 +18,7 @@ typedef enum lmq_status lmq_scheme_join(struct lmq_packer *packer,
 /* (gptq.c) Of either, by what the configuration says. */
 lmq_scheme_join lmq_autoround_join;
 lmq_scheme_join lmq_awq_join;
+lmq_scheme_join lmq_bitnet_join;
 lmq_scheme_join lmq_bnb4_join;
 lmq_scheme_join lmq_bnb8_join;
 lmq_scheme_join lmq_compressed_join;

@@ -301,6 +301,28 @@ def asymmetric(kind, key, **options):
     return torchao(kind, **{key: MappingType.ASYMMETRIC}, **options)
 
 
+def bitnet(linear_class, mode, dtype=torch.bfloat16):
+    """As transformers packs ternary weights, or as it makes them of others."""
+    from transformers.integrations.bitnet import WeightQuant, pack_weights
+
+    def make(weight):
+        weight = weight.to(dtype)
+        own = WeightQuant.apply(weight)
+        if mode == "online":
+            return {"weight": weight}, own.float(), own, None
+        scale = weight.float().abs().mean().to(dtype).reshape(1)
+        if linear_class == "bitlinear":
+            scale = 1 / scale
+        ones = own.sign().float()
+        wide = ones / scale.float() if linear_class == "bitlinear" \
+            else ones * scale.float()
+        return ({"weight": pack_weights(ones.clone()), "weight_scale": scale},
+                wide, wide.to(dtype), None)
+
+    return make, {"quant_method": "bitnet", "linear_class": linear_class,
+                  "quantization_mode": mode}
+
+
 INT4 = {"num_bits": 4, "type": "int"}
 INT8 = {"num_bits": 8, "type": "int"}
 FP8 = {"num_bits": 8, "type": "float"}
@@ -365,6 +387,12 @@ SCHEMES = {
         "odd", lambda bits=bits, axis=axis: hqq(bits, 24, axis))
        for bits in (8, 4, 3, 2, 1) for axis in (0, 1)},
     "hqq 4 bits, bfloat16": ("odd", lambda: hqq(4, 24, 1, torch.bfloat16)),
+    "bitnet, bitlinear": ("odd", lambda: bitnet("bitlinear", "offline")),
+    "bitnet, autobitlinear": ("odd", lambda: bitnet(
+        "autobitlinear", "offline")),
+    "bitnet, online": ("odd", lambda: bitnet("autobitlinear", "online")),
+    "bitnet, online, f16": ("even", lambda: bitnet(
+        "autobitlinear", "online", torch.float16)),
     "fp8, blocks": ("odd", lambda: fp8("block", blocks=(40, 64))),
     "fp8, blocks 128 x 128": ("even", lambda: fp8("block")),
     "fp8 e5m2, tensor": ("odd", lambda: fp8("tensor", torch.float8_e5m2)),

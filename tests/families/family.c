@@ -26,7 +26,7 @@
 static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
     recurrent_families, mamba_families, later_families, plain_families,
-    latest_families,
+    latest_families, further_families,
 };
 
 const struct family *

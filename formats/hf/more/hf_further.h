@@ -1,0 +1,12 @@
+/*
+ * hf_further.h - what the families of families_further.c do in config.json, for
+ * their rows.
+ */
+#ifndef LMQ_FORMATS_HF_MORE_HF_FURTHER_H
+#define LMQ_FORMATS_HF_MORE_HF_FURTHER_H
+
+#include "formats/families/family_row.h"
+
+void lmq_hf_begin_bitnet(struct lmq_hf_config *config);
+
+#endif
