@@ -69,6 +69,14 @@ START_TEST(a_mamba_is_as_wide_as_it_says_or_expands)
     ck_assert_uint_eq(m->h.n_delta_value_heads, 150);
     ck_assert_uint_eq(m->h.step_rank, 7);
     ck_assert_uint_eq(m->h.delta_key_dim, 16);
+    m = read_model(
+        "{'architectures':['FalconMambaForCausalLM'],'hidden_size':100,"
+        "'num_hidden_layers':2,'vocab_size':50}");
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 200);
+    assert_near(m->h.latent_eps, 1e-6);
+    m = read_model("{'architectures':['MambaForCausalLM'],'hidden_size':100,"
+                   "'expand':1.508,'num_hidden_layers':2,'vocab_size':50}");
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 150); /* of 150.8 */
     m = read_small("MambaForCausalLM", "'expand':3");
     ck_assert_uint_eq(m->h.n_delta_value_heads, 96);
     ck_assert_uint_eq(m->h.step_rank, 4);
@@ -169,6 +177,8 @@ START_TEST(a_jamba_has_its_layers_by_periods)
     assert_wrong(class, "'mamba_dt_rank':'some'",
                  "'mamba_dt_rank' in the configuration is no whole number");
     assert_wrong(class, "'mamba_expand':0", "a state space has 0 channels");
+    assert_wrong(class, "'mamba_expand':1025",
+                 "a state space has 65600 channels, expected 1 to 65536");
     assert_unsupported(class, "'hidden_act':'gelu'",
                        "a convolution with another activation than SiLU");
     assert_unsupported(class, "'sliding_window':8", "'sliding_window' 8");

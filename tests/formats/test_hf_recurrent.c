@@ -156,6 +156,15 @@ START_TEST(an_olmo_hybrid_says_little)
     ck_assert_uint_eq(m->h.delta_value_dim, 18);
     assert_near(m->h.beta_scale, 1);
     ck_assert(!(m->h.state_eps > 0)); /* what norm_eps says, too */
+    m = read_small("OlmoHybridForCausalLM",
+                   "'rope_theta':null,'linear_num_key_heads':2");
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 4);
+    ck_assert_uint_eq(m->h.delta_key_dim, 24);
+    m = read_model("{'model_type':'olmo_hybrid','hidden_size':64,"
+                   "'intermediate_size':96,'num_hidden_layers':6,"
+                   "'num_attention_heads':4,'vocab_size':100,"
+                   "'rope_parameters':{'rope_theta':null}}");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxx.xx");
     m = read_model("{'model_type':'olmo_hybrid','hidden_size':64,"
                    "'intermediate_size':96,'num_hidden_layers':3,"
                    "'num_attention_heads':4,'vocab_size':100,"

@@ -104,9 +104,17 @@ START_TEST(a_kimi_linear_says_things_in_several_ways)
     m = read_small(class, "'num_experts':12,'linear_num_heads':5,"
                           "'linear_attn_config':{'num_heads':2}");
     assert_layers(&m->h, LMQ_LAYER_DELTA, "xxxx.xxx");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x.......");
     ck_assert_uint_eq(m->h.n_delta_value_heads, 2);
     ck_assert_uint_eq(m->h.delta_key_dim, 128);
+    ck_assert_uint_eq(m->h.shared_dim, m->h.expert_dim);
     assert_near(m->h.router_scale, 2.446);
+    m = read_small(class, "'num_experts':12,'moe_intermediate_size':10,"
+                          "'num_shared_experts':2,'n_shared_experts':3,"
+                          "'num_nextn_predict_layers':2");
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 32);
+    ck_assert_uint_eq(m->h.shared_dim, 20);
+    ck_assert_uint_eq(m->source.n_further_layers, 2);
 }
 END_TEST
 
