@@ -154,7 +154,8 @@ START_TEST(a_kimi_linear_that_makes_no_sense_is_refused)
 }
 END_TEST
 
-/* A Kimi Linear of one layer, of which there are only convolutions. */
+/* A Kimi Linear of one layer, of which there are only convolutions; without
+ * keys that of them is missing, without a width it is a row of them. */
 static const char *
 write_convolutions(const char *name, uint64_t n_keys, uint64_t width,
                    const char *of_values)
@@ -165,8 +166,11 @@ write_convolutions(const char *name, uint64_t n_keys, uint64_t width,
 
     build_add(model, "model.layers.0.self_attn.q_conv1d.weight",
               (uint64_t[]){6, 1, 4}, 3);
-    build_add(model, "model.layers.0.self_attn.k_conv1d.weight",
-              (uint64_t[]){n_keys, width}, 2);
+    build_add(model,
+              n_keys > 0 ? "model.layers.0.self_attn.k_conv1d.weight"
+                         : "other.weight",
+              (uint64_t[]){n_keys > 0 ? n_keys : 1, width},
+              width > 0 ? 2 : 1);
     build_add(model, of_values, (uint64_t[]){1, 6, 1, 4}, 4);
     mkdir(in_folder(name), 0777);
     put_safetensors(&bytes, model, 0, 3, BUILD_F32);
@@ -194,8 +198,15 @@ START_TEST(convolutions_that_do_not_fit_are_refused)
     assert_refused(write_convolutions("few", 5, 4, values), LMQ_ERR_FORMAT,
                    "v_conv1d.weight' is 6 x 4, but the configuration says "
                    "18 x 4 of it");
+    assert_refused(write_convolutions("many", 7, 4, values), LMQ_ERR_FORMAT,
+                   "v_conv1d.weight' is 6 x 4");
     assert_refused(write_convolutions("wide", 6, 5, values), LMQ_ERR_FORMAT,
                    "k_conv1d.weight' is 6 x 5");
+    assert_refused(write_convolutions("flat", 4, 0, values), LMQ_ERR_FORMAT,
+                   "k_conv1d.weight' is 1 x 4");
+    assert_refused(write_convolutions("no-keys", 0, 4, values),
+                   LMQ_ERR_FORMAT,
+                   "lacks the tensor blk.0.ssm_conv1d_k.weight (layers");
     assert_refused(write_convolutions("none", 6, 4, "some.weight"),
                    LMQ_ERR_FORMAT,
                    "lacks the tensor blk.0.ssm_conv1d_v.weight (layers");
