@@ -17,10 +17,11 @@
 
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
-    "bailingmoe2", "baichuan", "bitnet", "bloom", "chatglm", "cohere2",
+    "baichuan", "bailingmoe2", "bitnet", "bloom", "chatglm", "cohere2",
     "command-r", "dbrx", "deepseek", "exaone4", "falcon", "gpt2", "gptneox",
     "jamba", "lfm2", "lfm2moe", "mpt", "nemotron", "olmo", "olmo2", "olmoe",
-    "phi2", "phi3", "qwen2", "qwen2moe", "stablelm", "starcoder2", NULL,
+    "orion", "phi2", "phi3", "qwen", "qwen2", "qwen2moe", "stablelm",
+    "starcoder2", "xverse", NULL,
 };
 
 /* Those in which it finds factors of frequencies that always count, and those

@@ -9,6 +9,26 @@
 #include "formats/gguf/gguf_special.h"
 #include "formats/hf/more/hf_further.h"
 
+/* ---- Lists of keys of config.json ---- */
+
+/* Its positions end where it would go on in another way; its feed-forward is
+ * half as wide as the key says. */
+static const struct lmq_hf_key qwen_keys[] = {
+    KEY("seq_length", context, KEEP),
+    KEY_OR_NULL("kv_channels", head_dim, KEEP),
+    END,
+};
+
+static const struct lmq_hf_only qwen_only[] = {
+    NUMBER("scale_attn_weights", 1),
+    END_ONLY,
+};
+
+static const struct lmq_hf_key orion_keys[] = {
+    KEY("max_sequence_length", context, KEEP),
+    END,
+};
+
 /* ---- The table ---- */
 
 const struct lmq_family lmq_further_families[] = {
@@ -19,6 +39,29 @@ const struct lmq_family lmq_further_families[] = {
             .keys = {sizes, head_dim}, .begin = lmq_hf_begin_bitnet, BIASES},
      .gguf = {.name = "bitnet", .keys = LLAMA_KEYS, .says_activation = true,
               .begin = lmq_gguf_begin_bitnet, .head = LMQ_GGUF_HEAD_NEVER}},
+    /* The first Qwen. */
+    {.name = "qwen",
+     .hf = {.classes = {{"QWenLMHeadModel", "qwen", NULL, false}},
+            GPT_EPS(1e-6), .activation_key = "", .context = 8192,
+            .theta = 10000, .theta_key = "rotary_emb_base", .partial = 1,
+            .partial_key = "rotary_pct", .keys = {sizes, qwen_keys},
+            .only = qwen_only, .finish = lmq_hf_finish_qwen},
+     .gguf = {.name = "qwen", .keys = LLAMA_KEYS, .fuses_qkv = true,
+              .has_double_feed = true, .must_biases = LMQ_GGUF_BIAS_QKV,
+              .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "orion", .norm = LMQ_NORM_LAYER,
+     .hf = {.classes = {{"OrionForCausalLM", "orion", NULL, false}},
+            RMS_EPS(1e-5), .context = 4096, .theta = 10000,
+            .keys = {sizes, orion_keys}, BIASES},
+     .gguf = {.name = "orion", .keys = GPT_KEYS,
+              .must_biases = LMQ_GGUF_BIAS_NORM,
+              .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "xverse",
+     .hf = {.classes = {{"XverseForCausalLM", "xverse", NULL, false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, head_dim}},
+     .gguf = {.name = "xverse", .keys = LLAMA_KEYS, .has_rotary_pairs = true,
+              .head = LMQ_GGUF_HEAD_MUST}},
 };
 
 const size_t lmq_n_further_families =

@@ -647,8 +647,7 @@ const struct lmq_family lmq_latest_families[] = {
             .begin = lmq_hf_begin_nanochat, BIASES}},
     /* Llamas by other names. */
     {.name = "llama",
-     .hf = {.classes = {{"XverseForCausalLM", "xverse", NULL, false},
-                        {"AquilaForCausalLM", "aquila", NULL, false}},
+     .hf = {.classes = {{"AquilaForCausalLM", "aquila", NULL, false}},
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
             .keys = {sizes, head_dim}}},
     {.name = "llama",

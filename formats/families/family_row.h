@@ -195,6 +195,7 @@ struct lmq_gguf_form {
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */
     bool fuses_shared;      /* likewise ffn_up_shexp */
     bool has_post_norm_name; /* of the feed-forward's: post_attention_norm */
+    bool has_double_feed;   /* feed_forward_length is twice what it is */
     bool says_activation;   /* under hidden_activation; without it: SiLU */
     bool may_stand_still;   /* rope.scaling.finetuned false: nothing turns */
     bool lacks_still;       /* which newer llama.cpps leave out: only read */

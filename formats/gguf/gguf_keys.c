@@ -430,6 +430,21 @@ write_activation(struct lmq_gguf_builder *builder,
                               strlen(activations[i].word));
 }
 
+/* As the first Qwen says it, and its config.json. */
+static enum lmq_status
+read_double_feed(struct lmq_gguf_reader *r)
+{
+    if (!r->family->gguf.has_double_feed)
+        return LMQ_OK;
+    if (r->h->hidden_dim % 2 != 0)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s.feed_forward_length' is %u, expected an "
+                        "even number",
+                        r->family->gguf.name, r->h->hidden_dim);
+    r->h->hidden_dim /= 2;
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_layers(struct lmq_gguf_reader *r)
 {
@@ -456,6 +471,7 @@ static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
     lmq_gguf_read_indexer,
     read_switches,
     read_activation,
+    read_double_feed,
 };
 
 /* A negative one, or all bits set, is none. */
@@ -597,6 +613,8 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
         written.delta_value_dim *= h->n_delta_value_heads;
     if (family->gguf.keys & LMQ_GGUF_KINDS)
         written.shared_dim = 0; /* it is what the others have */
+    if (family->gguf.has_double_feed)
+        written.hidden_dim *= 2;
     if (family->gguf.keys & LMQ_GGUF_LATENT) {
         written.n_kv_heads = 1;
         written.head_dim = h->kv_lora_rank + written.rotary_dim;

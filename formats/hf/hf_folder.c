@@ -170,7 +170,8 @@ lmq_hf_add_tokenizer(struct lmq_checkpoint *checkpoint, const char *folder,
 {
     enum lmq_status status = LMQ_OK;
     static const char *const names[] = {"tokenizer.json", "tokenizer.model",
-                                        "tiktoken.model", "tekken.json"};
+                                        "tiktoken.model", "tekken.json",
+                                        "qwen.tiktoken"};
     const char *name = "tokenizer.gguf";
     static const char *const companions[] = {
         "tokenizer_config.json", "generation_config.json",

@@ -350,6 +350,9 @@ const struct lmq_convention lmq_conventions[] = {
     {"h.#.ln_2", LMQ_ROLE_FFN_NORM, READ},
     {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},
     {"h.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN, READ},
+    /* ... the first Qwen */
+    {"h.#.mlp.w1", LMQ_ROLE_FFN_UP, READ},
+    {"h.#.mlp.w2", LMQ_ROLE_FFN_GATE, READ},
     {"ln_f", LMQ_ROLE_OUTPUT_NORM, READ},
     /* ... and GPT-J */
     {"h.#.attn.q_proj", LMQ_ROLE_ATTN_Q, READ},

@@ -412,7 +412,7 @@ END_TEST
 
 START_TEST(some_are_llamas_by_other_names)
 {
-    struct model *m = read_small("XverseForCausalLM", "'rms_norm_eps':1e-05");
+    struct model *m = read_small("AquilaForCausalLM", "'rms_norm_eps':1e-05");
 
     assert_llama_like(&m->h);
     m = read_small("MiMoForCausalLM", "'rms_norm_eps':1e-05");

@@ -172,6 +172,7 @@ is_free_name(const char *name)
 /* What is looked for in a folder. */
 static const char *const usual[] = {"tokenizer.json", "tokenizer.model",
                                     "tiktoken.model", "tekken.json",
+                                    "qwen.tiktoken",
                                     "tokenizer.gguf"};
 #define N_USUAL (sizeof(usual) / sizeof(usual[0]))
 

@@ -215,6 +215,7 @@ note_leftovers(const struct lmq_hf_export *export, struct lmq_error *err)
 {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model", "tiktoken.model", "tekken.json",
+        "qwen.tiktoken",
         "tokenizer_config.json", "added_tokens.json", "generation_config.json",
         "chat_template.jinja", "chat_template.json", "adapter_config.json"};
     enum lmq_status status = LMQ_OK;

@@ -1,6 +1,6 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
- * beside their rows: BitNet.
+ * beside their rows: BitNet, the first Qwen.
  */
 #include "config.h"
 
@@ -14,4 +14,24 @@ void
 lmq_hf_begin_bitnet(struct lmq_hf_config *config)
 {
     config->hparams->has_sub_norms = true;
+}
+
+/* ---- The first Qwen ---- */
+
+/* Behind as many tokens as it was trained with its queries grow, and it turns
+ * by another base; up to there neither says anything. */
+void
+lmq_hf_finish_qwen(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->hidden_dim % 2 != 0)
+        lmq_hf_fail(config,
+                    "'intermediate_size' in the configuration is %u, expected "
+                    "an even number: twice the width of a feed-forward",
+                    h->hidden_dim);
+    h->hidden_dim /= 2;
+    if (lmq_hf_switch(config, config->json, "use_dynamic_ntk", true) ||
+        lmq_hf_switch(config, config->json, "use_logn_attn", true))
+        h->context_end = h->context;
 }

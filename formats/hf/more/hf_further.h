@@ -8,5 +8,6 @@
 #include "formats/families/family_row.h"
 
 void lmq_hf_begin_bitnet(struct lmq_hf_config *config);
+void lmq_hf_finish_qwen(struct lmq_hf_config *config);
 
 #endif

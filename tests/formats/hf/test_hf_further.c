@@ -1,14 +1,16 @@
 /*
  * test_hf_further.c - families that differ from a Llama in one thing, by their
- * config.json and by the keys of a GGUF: BitNet.
+ * config.json and by the keys of a GGUF: BitNet, the first Qwen, Orion, XVERSE.
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_keys.h"
 #include "tests/build/suite.h"
+#include "tests/families/family.h"
 #include "tests/formats/hf_models.h"
 
 /* ---- BitNet ---- */
@@ -43,46 +45,43 @@ START_TEST(bitnet_2b_4t)
 END_TEST
 
 /* With this word for its activation, or without one. */
-static struct lmq_hparams *
-read_bitnet_keys(const char *activation, size_t *n_notes)
+static enum lmq_status
+read_keys(const char *name, uint32_t feed, const char *activation,
+          struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
-    static struct lmq_checkpoint checkpoint;
-    static const struct {
+    const struct {
         const char *name;
         uint32_t value;
     } counts[] = {
         {".block_count", 4}, {".context_length", 4096},
-        {".embedding_length", 64}, {".feed_forward_length", 96},
+        {".embedding_length", 64}, {".feed_forward_length", feed},
         {".attention.head_count", 4}, {".attention.head_count_kv", 2},
     };
     static const struct lmq_gguf_evidence evidence = {.vocab_size = 33};
     struct lmq_gguf_builder builder = {0};
     const struct lmq_family *family;
     struct lmq_gguf_meta *meta = NULL;
-    struct lmq_error err = {0};
 
     lmq_gguf_build_begin(&builder);
-    builder.prefix = "bitnet";
-    lmq_gguf_put_text(&builder, "general.architecture", "bitnet", 6);
+    builder.prefix = name;
+    lmq_gguf_put_text(&builder, "general.architecture", name, strlen(name));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         lmq_gguf_put_u32(&builder, counts[i].name, counts[i].value);
     lmq_gguf_put_f32(&builder, ".attention.layer_norm_rms_epsilon", 1e-5);
     if (activation != NULL)
         lmq_gguf_put_text(&builder, ".hidden_activation", activation,
                           strlen(activation));
-    checkpoint = (struct lmq_checkpoint){0};
-    lmq_hparams_init(&checkpoint.hparams);
+    *checkpoint = (struct lmq_checkpoint){0};
+    lmq_hparams_init(&checkpoint->hparams);
     lmq_gguf_build_end(&builder, 0);
     ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
-                                        &meta, NULL, &err),
+                                        &meta, NULL, err),
                      LMQ_OK);
-    ck_assert_msg(lmq_gguf_read_keys(meta, &evidence, &checkpoint, &family,
-                                     &err) == LMQ_OK,
-                  "%s", err.message);
+    enum lmq_status status =
+        lmq_gguf_read_keys(meta, &evidence, checkpoint, &family, err);
     lmq_gguf_meta_close(meta);
     lmq_gguf_build_free(&builder);
-    *n_notes = checkpoint.notes.n;
-    return &checkpoint.hparams;
+    return status;
 }
 
 START_TEST(a_gguf_says_the_activation_of_bitnet)
@@ -101,14 +100,137 @@ START_TEST(a_gguf_says_the_activation_of_bitnet)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        size_t n_notes;
-        struct lmq_hparams *h = read_bitnet_keys(cases[i].word, &n_notes);
+        static struct lmq_checkpoint checkpoint;
+        const struct lmq_hparams *h = &checkpoint.hparams;
+        struct lmq_error err = {0};
+        ck_assert_int_eq(read_keys("bitnet", 96, cases[i].word, &checkpoint,
+                                   &err),
+                         LMQ_OK);
         ck_assert_int_eq(h->activation, cases[i].activation);
         ck_assert_str_eq(h->unsupported, cases[i].unsupported);
         ck_assert(h->has_sub_norms);
         ck_assert_int_eq(h->tie, LMQ_TIE_YES);
-        ck_assert_uint_eq(n_notes, 0);
+        ck_assert_uint_eq(checkpoint.notes.n, 0);
     }
+}
+END_TEST
+
+/* ---- The first Qwen ---- */
+
+#define QWEN                                                                  \
+    "'hidden_size':4096,'num_hidden_layers':32,'num_attention_heads':32,"     \
+    "'vocab_size':151936,'layer_norm_epsilon':1e-06,'kv_channels':128,"       \
+    "'max_position_embeddings':32768,'model_type':'qwen','no_bias':true,"     \
+    "'rotary_emb_base':10000,'rotary_pct':1.0,'scale_attn_weights':true,"     \
+    "'seq_length':8192,'tie_word_embeddings':false"
+
+START_TEST(qwen_7b_ends_where_it_would_go_on_otherwise)
+{
+    static const struct {
+        const char *more;
+        uint32_t end;
+    } cases[] = {
+        {"'use_dynamic_ntk':true,'use_logn_attn':true", 8192},
+        {"'use_dynamic_ntk':false,'use_logn_attn':true", 8192},
+        {"'use_dynamic_ntk':true,'use_logn_attn':false", 8192},
+        {"'use_cache':true", 8192},
+        {"'use_dynamic_ntk':false,'use_logn_attn':false", 0},
+    };
+    char text[1024];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(text, sizeof(text),
+                 "{'architectures':['QWenLMHeadModel'],"
+                 "'intermediate_size':22016," QWEN ",%s}",
+                 cases[i].more);
+        struct model *m = read_model(text);
+        ck_assert_str_eq(m->h.architecture, "qwen");
+        assert_sizes(&m->h, 32, 4096, 11008, 32, 32, 128);
+        ck_assert_uint_eq(m->h.context, 8192);
+        ck_assert_uint_eq(m->h.context_end, cases[i].end);
+        ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_SILU);
+        assert_near(m->h.norm_eps, 1e-6);
+    }
+}
+END_TEST
+
+START_TEST(a_qwen_that_makes_no_sense_is_refused)
+{
+    static struct lmq_checkpoint checkpoint;
+    static struct model m;
+    struct lmq_error err = {0};
+    bool is_known;
+
+    ck_assert_int_eq(parse_config("{'architectures':['QWenLMHeadModel'],"
+                                  "'intermediate_size':97," QWEN "}",
+                                  &m, &is_known, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "'intermediate_size' in the configuration is 97, "
+                            "expected an even number"));
+    assert_unsupported("QWenLMHeadModel", "'scale_attn_weights':false",
+                       "'scale_attn_weights' false");
+    ck_assert_int_eq(read_keys("qwen", 96, NULL, &checkpoint, &err), LMQ_OK);
+    ck_assert_uint_eq(checkpoint.hparams.hidden_dim, 48);
+    ck_assert_uint_eq(checkpoint.hparams.context_end, 0);
+    ck_assert_int_eq(read_keys("qwen", 97, NULL, &checkpoint, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message,
+                                 "'qwen.feed_forward_length' is 97, expected "
+                                 "an even number"));
+}
+END_TEST
+
+/* ---- Orion, XVERSE ---- */
+
+START_TEST(orion_14b_and_xverse_13b)
+{
+    struct model *m = read_model(
+        "{'architectures':['OrionForCausalLM'],'attention_bias':false,"
+        "'bos_token_id':1,'eos_token_id':2,'hidden_act':'silu',"
+        "'hidden_size':5120,'intermediate_size':15360,"
+        "'max_position_embeddings':4096,'max_sequence_length':4096,"
+        "'model_type':'orion','num_attention_heads':40,"
+        "'num_hidden_layers':40,'num_key_value_heads':40,'pad_token_id':0,"
+        "'rms_norm_eps':1e-05,'rope_scaling':null,'rope_theta':10000.0,"
+        "'tie_word_embeddings':false,'vocab_size':84608}");
+
+    ck_assert_str_eq(m->h.architecture, "orion");
+    assert_sizes(&m->h, 40, 5120, 15360, 40, 40, 128);
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_LAYER);
+    assert_near(m->h.norm_eps, 1e-5);
+    m = read_small("OrionForCausalLM", "'max_sequence_length':320000");
+    ck_assert_uint_eq(m->h.context, 320000);
+    m = read_model(
+        "{'architectures':['XverseForCausalLM'],'bos_token_id':2,"
+        "'eos_token_id':3,'hidden_act':'silu','hidden_size':5120,"
+        "'intermediate_size':13824,'max_position_embeddings':8192,"
+        "'max_tokenizer_truncation':6144,'model_type':'xverse',"
+        "'num_attention_heads':40,'num_hidden_layers':40,'pad_token_id':1,"
+        "'rms_norm_eps':1e-06,'tie_word_embeddings':false,"
+        "'vocab_size':100534}");
+    ck_assert_str_eq(m->h.architecture, "xverse");
+    assert_sizes(&m->h, 40, 5120, 13824, 40, 40, 128);
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_RMS);
+}
+END_TEST
+
+/* ---- Folders ---- */
+
+/* Ranks of tiktoken under its own name. */
+START_TEST(the_first_qwen_has_a_tokenizer_of_its_own_name)
+{
+    static const char line[] = "IQ== 0\nIg== 1\n";
+    struct family_model *model = family_make(family_find("qwen"), 1, 0, 1);
+
+    family_write(model, in_folder("qwen"));
+    family_free(model);
+    write_file(in_folder("qwen/qwen.tiktoken"), line, strlen(line));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("qwen"));
+    ck_assert_uint_eq(checkpoint->n_blobs, 1);
+    ck_assert_str_eq(checkpoint->blobs[0].name, "qwen.tiktoken");
+    ck_assert_uint_eq(checkpoint->hparams.context_end, 64);
+    lmq_checkpoint_close(checkpoint);
 }
 END_TEST
 
@@ -118,6 +240,10 @@ main(void)
     const TTest *const tests[] = {
         bitnet_2b_4t,
         a_gguf_says_the_activation_of_bitnet,
+        qwen_7b_ends_where_it_would_go_on_otherwise,
+        a_qwen_that_makes_no_sense_is_refused,
+        orion_14b_and_xverse_13b,
+        the_first_qwen_has_a_tokenizer_of_its_own_name,
     };
 
     return RUN_SUITE("hf_further", tests);
