@@ -154,6 +154,7 @@ struct lmq_source {
     bool has_tiled_values;  /* value heads of the delta rule:
                                lmq_tiled_values() */
     bool has_decay_itself;  /* what decays, less than 0; not the log of it */
+    bool may_lack_correction; /* a router's, and then it has none */
     bool has_unit_head;     /* the head's rows count with length 1 */
     const char *unsaid_theta; /* the key that should say what versions of the */
     const char *unsaid_eps;   /* library take differently; NULL: all is said */

@@ -213,6 +213,21 @@ is_unused(const struct lmq_checkpoint *checkpoint,
            place.role == LMQ_ROLE_ATTN_K_NORM;
 }
 
+/* Nor do layers without experts have a norm behind them, be it in the file. */
+static bool
+follows_no_experts(const struct lmq_checkpoint *checkpoint,
+                   const struct lmq_tensor *tensor)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    struct lmq_place place;
+
+    return checkpoint->has_model && h->has_mixture_norm &&
+           lmq_name_parse(tensor->stored_name, &place) &&
+           place.role == LMQ_ROLE_FFN_POST_NORM && place.layer >= 0 &&
+           place.layer < (int32_t)h->n_layers &&
+           !lmq_layer_has_feed_post_norm(h, (size_t)place.layer);
+}
+
 /* Rotary tables, causal masks and the like are computed here; heads for
  * several tokens at a time (DeepSeek V3) are layers behind the last one. */
 static const char *
@@ -234,6 +249,8 @@ excuse(const struct lmq_checkpoint *checkpoint,
         return "it chooses among more tokens than the context has";
     if (is_unused(checkpoint, tensor))
         return "its layer uses the keys and values of another one";
+    if (follows_no_experts(checkpoint, tensor))
+        return "its layer has no experts, behind which it would stand";
     return lmq_name_why_ignored(tensor->stored_name);
 }
 
@@ -439,6 +456,19 @@ adopt_head(struct lmq_checkpoint *checkpoint)
                             "serves as embedding");
 }
 
+/* Some classes begin with a correction of zeros, which files need not have. */
+static void
+adopt_correction(struct lmq_checkpoint *checkpoint)
+{
+    bool has_any = false;
+
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        has_any |= checkpoint->tensors[i].place.role ==
+                   LMQ_ROLE_ROUTER_CORRECTION;
+    if (checkpoint->source.may_lack_correction && !has_any)
+        checkpoint->hparams.router_corrects = false;
+}
+
 /* Places, then parts of their own for what is fused. */
 static enum lmq_status
 find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
@@ -451,6 +481,7 @@ find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     if (!checkpoint->has_model)
         return LMQ_OK;
     adopt_head(checkpoint);
+    adopt_correction(checkpoint);
     lmq_hparams_settle(&checkpoint->hparams);
     enum lmq_status status = lmq_hparams_check(&checkpoint->hparams, err);
     return status != LMQ_OK || checkpoint->format->is_canonical

@@ -7,9 +7,26 @@
 #include "formats/families/family_words.h"
 
 #include "formats/gguf/gguf_special.h"
+#include "formats/hf/hf_special.h"
 #include "formats/hf/more/hf_further.h"
 
 /* ---- Lists of keys of config.json ---- */
+
+static const struct lmq_hf_key axk1_keys[] = {
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 1536),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    KEY("n_routed_experts", n_experts, 192),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY_OR_NULL("n_group", n_expert_groups, 8),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 4),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
 
 /* Its positions end where it would go on in another way; its feed-forward is
  * half as wide as the key says. */
@@ -39,6 +56,15 @@ const struct lmq_family lmq_further_families[] = {
             .keys = {sizes, head_dim}, .begin = lmq_hf_begin_bitnet, BIASES},
      .gguf = {.name = "bitnet", .keys = LLAMA_KEYS, .says_activation = true,
               .begin = lmq_gguf_begin_bitnet, .head = LMQ_GGUF_HEAD_NEVER}},
+    /* DeepSeek V3, but for a norm behind the experts. */
+    {.name = "axk1",
+     .hf = {.classes = {{"AXK1ForCausalLM", "axk1", NULL, false},
+                        {NULL, "AXK1", NULL, false}},
+            .source = {.has_rotary_pairs = true, .may_lack_correction = true},
+            RMS_EPS(1e-6), .context = 32768, .theta = 10000,
+            .keys = {sizes, axk1_keys}, .only = by_sigmoid,
+            .begin = lmq_hf_begin_deepseek, .finish = lmq_hf_finish_axk1,
+            BIASES}},
     /* The first Qwen. */
     {.name = "qwen",
      .hf = {.classes = {{"QWenLMHeadModel", "qwen", NULL, false}},

@@ -456,8 +456,8 @@ lmq_hf_finish_deepseek2(struct lmq_hf_config *config)
     lmq_hf_finish_latent(config, 0, 2);
 }
 
-static void
-finish_by_sigmoid(struct lmq_hf_config *config, uint32_t n_dense)
+void
+lmq_hf_finish_sigmoid(struct lmq_hf_config *config, uint32_t n_dense)
 {
     struct lmq_hparams *h = config->hparams;
 
@@ -473,7 +473,7 @@ finish_by_sigmoid(struct lmq_hf_config *config, uint32_t n_dense)
 void
 lmq_hf_finish_deepseek3(struct lmq_hf_config *config)
 {
-    finish_by_sigmoid(config, 3);
+    lmq_hf_finish_sigmoid(config, 3);
 }
 
 /* Sparse attention sees so many positions, those that an indexer chooses. */
@@ -509,7 +509,7 @@ lmq_hf_begin_deepseek32(struct lmq_hf_config *config)
 void
 lmq_hf_finish_deepseek32(struct lmq_hf_config *config)
 {
-    finish_by_sigmoid(config, 3);
+    lmq_hf_finish_sigmoid(config, 3);
     finish_chosen(config);
 }
 
@@ -523,5 +523,5 @@ lmq_hf_begin_glm5(struct lmq_hf_config *config)
 void
 lmq_hf_finish_glm4lite(struct lmq_hf_config *config)
 {
-    finish_by_sigmoid(config, 1);
+    lmq_hf_finish_sigmoid(config, 1);
 }

@@ -318,6 +318,8 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mlp.act_fn.alpha_n=", LMQ_ROLE_ACT_NEGATIVE, APERTUS},
     {"layers.#.mlp.act_fn.beta=", LMQ_ROLE_ACT_SLOPE, APERTUS},
     {"layers.#.mlp.act_fn.eps=", LMQ_ROLE_ACT_BOUND, APERTUS},
+    /* A.X K1 */
+    {"layers.#.mlp.post_mlp_layernorm", LMQ_ROLE_FFN_POST_NORM, READ},
     /* BitNet */
     {"layers.#.self_attn.attn_sub_norm", LMQ_ROLE_ATTN_SUB_NORM, READ},
     {"layers.#.mlp.ffn_sub_norm", LMQ_ROLE_FFN_SUB_NORM, READ},

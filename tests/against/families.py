@@ -585,6 +585,13 @@ TABLE = [
         head_dim=24, mamba_expand=3, mamba_d_state=7, rms_norm_eps=1e-4,
         attn_layer_period=2, attn_layer_offset=0, expert_layer_period=1,
         expert_layer_offset=0)),
+    ("A.X K1", "axk1", dict({k: v for k, v in LATENT.items() if k !=
+        "first_k_dense_replace"}, q_lora_rank=32, n_group=4, topk_group=2,
+        mlp_layer_types=["dense"] + ["sparse"] * 3)),
+    ("A.X K1 (yarn, two dense)", "axk1", dict(LATENT, q_lora_rank=16,
+        n_group=1, topk_group=1, first_k_dense_replace=2,
+        norm_topk_prob=False, rope_parameters=dict(YARN, mscale=1.0,
+        mscale_all_dim=1.0))),
     ("BitNet b1.58", "bitnet", dict(SIZES, num_key_value_heads=2,
         tie_word_embeddings=True)),
     ("BitNet b1.58 (SiLU)", "bitnet", dict(SIZES, hidden_act="silu",

@@ -39,7 +39,7 @@ static const char *const model_types[] = {
     "mimo_v2_flash", "flint", "kolibri1",
     "bamba",      "nemotron_h",  "mamba2",   "lfm2",       "lfm2_moe",
     "mamba",      "falcon_mamba", "jamba",    "olmo_hybrid", "kimi_linear",
-    "bitnet", "qwen", "orion",
+    "bitnet", "axk1", "AXK1", "qwen", "orion",
 };
 
 static const char *const keys[] = {

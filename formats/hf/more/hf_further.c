@@ -1,12 +1,13 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
- * beside their rows: BitNet, the first Qwen.
+ * beside their rows: BitNet, A.X K1, the first Qwen.
  */
 #include "config.h"
 
 #include "formats/hf/more/hf_further.h"
 
 #include "formats/hf/hf_reader.h"
+#include "formats/hf/hf_special.h"
 
 /* ---- BitNet ---- */
 
@@ -14,6 +15,15 @@ void
 lmq_hf_begin_bitnet(struct lmq_hf_config *config)
 {
     config->hparams->has_sub_norms = true;
+}
+
+/* ---- A.X K1 ---- */
+
+void
+lmq_hf_finish_axk1(struct lmq_hf_config *config)
+{
+    lmq_hf_finish_sigmoid(config, 1);
+    config->hparams->has_mixture_norm = true;
 }
 
 /* ---- The first Qwen ---- */

@@ -8,6 +8,7 @@
 #include "formats/families/family_row.h"
 
 void lmq_hf_begin_bitnet(struct lmq_hf_config *config);
+void lmq_hf_finish_axk1(struct lmq_hf_config *config);
 void lmq_hf_finish_qwen(struct lmq_hf_config *config);
 
 #endif

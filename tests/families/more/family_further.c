@@ -24,6 +24,27 @@ static const struct stored bitnet_layer[] = {
     {AS_END, NULL, 0},
 };
 
+/* As published: the norm is called by the layer, and the one of a layer without
+ * experts is there, too. */
+static const struct stored axk1_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_STRAY, "model.layers.0.post_mlp_layernorm.weight", 0},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored axk1_norms[] = {
+    {AS_NORM, "model.layers.#.post_mlp_layernorm", LAYER(ffn_post_norm)},
+    {AS_END, NULL, 0},
+};
+
+/* As the library computes with it. */
+static const struct stored axk1_library_norms[] = {
+    {AS_NORM, "model.layers.#.mlp.post_mlp_layernorm", LAYER(ffn_post_norm)},
+    {AS_END, NULL, 0},
+};
+
 static const struct stored qwen_frame[] = {
     {AS_EMBEDDING, "transformer.wte", MODEL(embedding)},
     {AS_NORM, "transformer.ln_f", MODEL(norm)},
@@ -41,6 +62,28 @@ static const struct stored qwen_layer[] = {
     {AS_LINEAR, "transformer.h.#.mlp.c_proj", LAYER(mlp.down)},
     {AS_END, NULL, 0},
 };
+
+#define AXK1_KEYS                                                             \
+    "{'architectures': ['AXK1ForCausalLM'], 'hidden_act': 'silu', "           \
+    "'kv_lora_rank': $kv_rank, 'max_position_embeddings': $positions, "       \
+    "'moe_intermediate_size': $expert_dim, 'n_group': 4, "                    \
+    "'n_routed_experts': $experts, 'n_shared_experts': 1, "                   \
+    "'norm_topk_prob': true, 'num_experts_per_tok': $used, "                  \
+    "'num_key_value_heads': $kv_heads, 'q_lora_rank': $q_rank, "              \
+    "'qk_nope_head_dim': $nope_dim, 'qk_rope_head_dim': $rotary_dim, "        \
+    "'rms_norm_eps': 1e-06, 'routed_scaling_factor': 2.5, "                   \
+    "'tie_word_embeddings': false, 'topk_group': 2, "                         \
+    "'v_head_dim': $value_dim, " SIZE_KEYS
+
+#define AXK1_SHAPE                                                            \
+    .dim = 56, .hidden = 88, .layers = 4, .heads = 4, .kv_heads = 4,          \
+    .head_dim = 12 + 6, .value_dim = 14, .rotary_dim = 6, .q_rank = 30,       \
+    .kv_rank = 18, .vocab = 61, .max_positions = 64, .eps = 1e-6,             \
+    .activation = oracle_silu, .is_interleaved = true, .theta = 10000,        \
+    .n_experts = 8, .n_used = 3, .expert_dim = 36, .shared_dim = 36,          \
+    .router = ORACLE_SIGMOID, .renormalises = true, .router_scale = 2.5,      \
+    .n_groups = 4, .n_groups_used = 2, .group_best = 2,                       \
+    .norms_mixtures = true
 
 /* ---- Families ---- */
 
@@ -62,6 +105,33 @@ const struct family further_families[] = {
         .shape = {SIZES, .kv_heads = 2, .eps = 1e-5,
                   .activation = oracle_relu2, .theta = 500000,
                   .norms_inside = true},
+    },
+    {
+        .name = "axk1",
+        .config = AXK1_KEYS
+            "'first_k_dense_replace': 1, 'model_type': 'AXK1', "
+            "'moe_layer_freq': 1, 'num_nextn_predict_layers': 1, "
+            "'rope_theta': 10000.0, 'scoring_func': 'sigmoid', "
+            "'topk_method': 'noaux_tc'}",
+        .frame = axk1_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts,
+                   axk1_norms},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {AXK1_SHAPE, .sparse = "0111"},
+    },
+    {
+        /* As the library says it, with a correction. */
+        .name = "axk1-library",
+        .config = AXK1_KEYS
+            "'mlp_layer_types': ['dense', 'dense', 'sparse', 'sparse'], "
+            "'model_type': 'axk1', 'rope_interleave': true, "
+            "'rope_parameters': {'rope_theta': 10000.0, "
+            "'rope_type': 'default'}}",
+        .frame = hf_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts,
+                   axk1_library_norms},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
+        .shape = {AXK1_SHAPE, .sparse = "0011"},
     },
     {
         .name = "qwen",

@@ -1,6 +1,7 @@
 /*
  * test_hf_further.c - families that differ from a Llama in one thing, by their
- * config.json and by the keys of a GGUF: BitNet, the first Qwen, Orion, XVERSE.
+ * config.json and by the keys of a GGUF: BitNet, A.X K1, the first Qwen, Orion,
+ * XVERSE.
  */
 #include "config.h"
 
@@ -112,6 +113,49 @@ START_TEST(a_gguf_says_the_activation_of_bitnet)
         ck_assert_int_eq(h->tie, LMQ_TIE_YES);
         ck_assert_uint_eq(checkpoint.notes.n, 0);
     }
+}
+END_TEST
+
+/* ---- A.X K1 ---- */
+
+START_TEST(a_x_k1)
+{
+    static const char class[] = "AXK1ForCausalLM";
+    struct model *m = read_model(
+        "{'architectures':['AXK1ForCausalLM'],'attention_bias':false,"
+        "'aux_loss_alpha':0.0001,'bos_token_id':163691,"
+        "'eos_token_id':163691,'ep_size':8,'first_k_dense_replace':1,"
+        "'hidden_act':'silu','hidden_size':7168,'intermediate_size':18432,"
+        "'kv_lora_rank':512,'max_position_embeddings':131072,"
+        "'model_type':'AXK1','moe_intermediate_size':2048,"
+        "'moe_layer_freq':1,'n_group':8,'n_routed_experts':192,"
+        "'n_shared_experts':1,'norm_topk_prob':true,"
+        "'num_attention_heads':64,'num_experts_per_tok':8,"
+        "'num_hidden_layers':61,'num_key_value_heads':64,"
+        "'num_nextn_predict_layers':1,'q_lora_rank':1536,"
+        "'qk_nope_head_dim':128,'qk_rope_head_dim':64,"
+        "'rms_norm_eps':1e-06,'rope_scaling':null,'rope_theta':10000.0,"
+        "'routed_scaling_factor':2.5,'scoring_func':'sigmoid',"
+        "'tie_word_embeddings':false,'topk_group':4,"
+        "'topk_method':'noaux_tc','v_head_dim':128,'vocab_size':163840}");
+
+    ck_assert_str_eq(m->h.architecture, "axk1");
+    assert_sizes(&m->h, 61, 7168, 18432, 64, 64, 192);
+    ck_assert_uint_eq(m->h.context, 131072);
+    ck_assert_uint_eq(m->h.n_experts, 192);
+    ck_assert_uint_eq(m->h.shared_dim, 2048);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert_uint_eq(m->h.n_expert_groups, 8);
+    ck_assert(m->h.has_mixture_norm && m->source.may_lack_correction);
+    ck_assert_int_eq(m->h.norm_place, LMQ_NORMS_BEFORE);
+    ck_assert(lmq_layer_is(&m->h, 0, LMQ_LAYER_DENSE));
+    ck_assert(!lmq_layer_is(&m->h, 1, LMQ_LAYER_DENSE));
+    ck_assert_uint_eq(m->source.n_further_layers, 1);
+    m = read_small(class, "'mlp_layer_types':['sparse','dense','sparse',"
+                          "'sparse','sparse','sparse','sparse','dense']");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, ".x.....x");
+    assert_unsupported(class, "'scoring_func':'softmax'",
+                       "'scoring_func' 'softmax'");
 }
 END_TEST
 
@@ -234,16 +278,43 @@ START_TEST(the_first_qwen_has_a_tokenizer_of_its_own_name)
 }
 END_TEST
 
+/* Nor is the norm behind the experts there where there are none. */
+START_TEST(an_a_x_k1_needs_no_correction)
+{
+    static const struct {
+        const char *family;
+        bool corrects;
+    } cases[] = {{"axk1", false}, {"axk1-library", true}};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct family_model *model =
+            family_make(family_find(cases[i].family), 1, 0, 1);
+        family_write(model, in_folder("axk1"));
+        family_free(model);
+        struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("axk1"));
+        const struct lmq_hparams *h = &checkpoint->hparams;
+        ck_assert(h->router_corrects == cases[i].corrects);
+        for (int32_t layer = 0; layer < 4; layer++)
+            ck_assert((lmq_checkpoint_find(checkpoint, LMQ_ROLE_FFN_POST_NORM,
+                                           LMQ_PART_WEIGHT, layer) != NULL) ==
+                      lmq_layer_has_experts(h, (size_t)layer));
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {
         bitnet_2b_4t,
         a_gguf_says_the_activation_of_bitnet,
+        a_x_k1,
         qwen_7b_ends_where_it_would_go_on_otherwise,
         a_qwen_that_makes_no_sense_is_refused,
         orion_14b_and_xverse_13b,
         the_first_qwen_has_a_tokenizer_of_its_own_name,
+        an_a_x_k1_needs_no_correction,
     };
 
     return RUN_SUITE("hf_further", tests);
