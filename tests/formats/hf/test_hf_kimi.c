@@ -158,7 +158,7 @@ END_TEST
  * keys that of them is missing, without a width it is a row of them. */
 static const char *
 write_convolutions(const char *name, uint64_t n_keys, uint64_t width,
-                   const char *of_values)
+                   const char *of_values, const char *attention)
 {
     struct build_model *model = calloc(1, sizeof(*model));
     struct bytes bytes = {0};
@@ -181,7 +181,9 @@ write_convolutions(const char *name, uint64_t n_keys, uint64_t width,
                      "\"hidden_size\":64,\"intermediate_size\":96,"
                      "\"num_hidden_layers\":1,\"num_attention_heads\":4,"
                      "\"linear_num_heads\":2,\"linear_head_dim\":3,"
-                     "\"num_experts\":8,\"vocab_size\":100}");
+                     "\"num_experts\":8,\"vocab_size\":100");
+    put_text(&bytes, attention);
+    put_text(&bytes, "}");
     snprintf(path, sizeof(path), "%s/config.json", name);
     save(&bytes, in_folder(path));
     bytes_free(&bytes);
@@ -192,29 +194,50 @@ write_convolutions(const char *name, uint64_t n_keys, uint64_t width,
 START_TEST(convolutions_that_do_not_fit_are_refused)
 {
     static const char values[] = "model.layers.0.self_attn.v_conv1d.weight";
+    static const struct {
+        const char *name;
+        uint64_t n_keys, width;
+        const char *of_values, *what;
+    } cases[] = {
+        {"right", 6, 4, values, "lacks the tensor token_embd.weight"},
+        {"few", 5, 4, values, "v_conv1d.weight' is 6 x 4, but the "
+                              "configuration says 18 x 4 of it"},
+        {"many", 7, 4, values, "v_conv1d.weight' is 6 x 4"},
+        {"wide", 6, 5, values, "k_conv1d.weight' is 6 x 5"},
+        {"flat", 4, 0, values, "k_conv1d.weight' is 1 x 4"},
+        {"no-keys", 0, 4, values,
+         "lacks the tensor blk.0.ssm_conv1d_k.weight (layers"},
+        {"none", 6, 4, "some.weight",
+         "lacks the tensor blk.0.ssm_conv1d_v.weight (layers"},
+        {"bias", 6, 4, "model.layers.0.self_attn.k_conv1d.bias",
+         "lacks the tensor blk.0.ssm_conv1d_v.weight"},
+        {"beyond", 6, 4, "model.layers.1.self_attn.v_conv1d.weight",
+         "lacks the tensor blk.0.ssm_conv1d_v.weight"},
+        {"twice", 6, 4, "blk.0.ssm_conv1d_k.weight",
+         "tensors 'model.layers.0.self_attn.k_conv1d.weight' and "
+         "'blk.0.ssm_conv1d_k.weight' are the same"},
+    };
 
-    assert_refused(write_convolutions("right", 6, 4, values), LMQ_ERR_FORMAT,
-                   "lacks the tensor token_embd.weight");
-    assert_refused(write_convolutions("few", 5, 4, values), LMQ_ERR_FORMAT,
-                   "v_conv1d.weight' is 6 x 4, but the configuration says "
-                   "18 x 4 of it");
-    assert_refused(write_convolutions("many", 7, 4, values), LMQ_ERR_FORMAT,
-                   "v_conv1d.weight' is 6 x 4");
-    assert_refused(write_convolutions("wide", 6, 5, values), LMQ_ERR_FORMAT,
-                   "k_conv1d.weight' is 6 x 5");
-    assert_refused(write_convolutions("flat", 4, 0, values), LMQ_ERR_FORMAT,
-                   "k_conv1d.weight' is 1 x 4");
-    assert_refused(write_convolutions("no-keys", 0, 4, values),
-                   LMQ_ERR_FORMAT,
-                   "lacks the tensor blk.0.ssm_conv1d_k.weight (layers");
-    assert_refused(write_convolutions("none", 6, 4, "some.weight"),
-                   LMQ_ERR_FORMAT,
-                   "lacks the tensor blk.0.ssm_conv1d_v.weight (layers");
-    assert_refused(
-        write_convolutions("twice", 6, 4, "blk.0.ssm_conv1d_k.weight"),
-        LMQ_ERR_FORMAT,
-        "tensors 'model.layers.0.self_attn.k_conv1d.weight' and "
-        "'blk.0.ssm_conv1d_k.weight' are the same");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_refused(write_convolutions(cases[i].name, cases[i].n_keys,
+                                          cases[i].width, cases[i].of_values,
+                                          ""),
+                       LMQ_ERR_FORMAT, cases[i].what);
+}
+END_TEST
+
+/* Nobody puts them together, and nobody understands them. */
+START_TEST(attention_has_no_convolutions)
+{
+    struct lmq_checkpoint *checkpoint = open_checkpoint(write_convolutions(
+        "attention", 6, 4, "model.layers.0.self_attn.v_conv1d.weight",
+        ",\"linear_attn_config\":{\"full_attn_layers\":[1],"
+        "\"kda_layers\":[]}"));
+
+    ck_assert_ptr_nonnull(
+        strstr(checkpoint->hparams.unsupported, "k_conv1d.weight"));
+    ck_assert_uint_eq(checkpoint->n_tensors, 3);
+    lmq_checkpoint_close(checkpoint);
 }
 END_TEST
 
@@ -367,6 +390,7 @@ main(void)
         a_kimi_linear_says_things_in_several_ways,
         a_kimi_linear_that_makes_no_sense_is_refused,
         convolutions_that_do_not_fit_are_refused,
+        attention_has_no_convolutions,
         keys_of_gguf_say_a_kimi_linear,
         what_llama_cpp_takes_for_granted_of_a_kimi_linear_is_told,
     };
