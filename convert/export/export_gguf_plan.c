@@ -456,7 +456,7 @@ note_gelu(struct lmq_gguf_plan *plan)
     enum lmq_activation wanted = plan->family->activation;
     enum lmq_activation is = plan->written.activation;
 
-    if (is != wanted)
+    if (is != wanted && !plan->family->gguf.says_activation)
         lmq_notes_add(plan->notes,
                       "GGUF's '%s' means the %s GELU, the model has the "
                       "%s one",

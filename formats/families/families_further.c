@@ -56,6 +56,12 @@ const struct lmq_family lmq_further_families[] = {
             .keys = {sizes, head_dim}, .begin = lmq_hf_begin_bitnet, BIASES},
      .gguf = {.name = "bitnet", .keys = LLAMA_KEYS, .says_activation = true,
               .begin = lmq_gguf_begin_bitnet, .head = LMQ_GGUF_HEAD_NEVER}},
+    /* Its first models, of 1bitLLM. */
+    {.name = "bitnet",
+     .hf = {.classes = {{"BitnetForCausalLM", NULL, NULL, false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000, .keys = {sizes},
+            .begin = lmq_hf_begin_bitnet, BIASES},
+     .gguf = {.name = "bitnet"}}, /* as the row above */
     /* DeepSeek V3, but for a norm behind the experts. */
     {.name = "axk1",
      .hf = {.classes = {{"AXK1ForCausalLM", "axk1", NULL, false},

@@ -320,7 +320,9 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mlp.act_fn.eps=", LMQ_ROLE_ACT_BOUND, APERTUS},
     /* A.X K1 */
     {"layers.#.mlp.post_mlp_layernorm", LMQ_ROLE_FFN_POST_NORM, READ},
-    /* BitNet */
+    /* BitNet, also by its first class */
+    {"layers.#.self_attn.inner_attn_ln", LMQ_ROLE_ATTN_SUB_NORM, READ},
+    {"layers.#.mlp.ffn_layernorm", LMQ_ROLE_FFN_SUB_NORM, READ},
     {"layers.#.self_attn.attn_sub_norm", LMQ_ROLE_ATTN_SUB_NORM, READ},
     {"layers.#.mlp.ffn_sub_norm", LMQ_ROLE_FFN_SUB_NORM, READ},
     /* Phi 2 */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/report.h"
 #include "base/text/ends.h"
 #include "formats/packed/schemes.h"
 
@@ -442,6 +443,31 @@ choose_config(const json_t *config, const json_t **chosen,
     return LMQ_ERR_FORMAT;
 }
 
+/* What the first class of BitNet, 1bitLLM's, does without a word: it rounds its
+ * weights whenever it multiplies, unless they have another number of bits. NULL
+ * for others; *status if there is no memory. Freed by the caller. */
+static json_t *
+unsaid_config(const json_t *config, enum lmq_status *status,
+              struct lmq_error *err)
+{
+    const json_t *bits = json_object_get(config, "weight_bits");
+    const char *class = json_string_value(
+        json_array_get(json_object_get(config, "architectures"), 0));
+
+    if (class == NULL || strcmp(class, "BitnetForCausalLM") != 0 ||
+        lmq_packed_said(config) != NULL ||
+        (bits != NULL && json_integer_value(bits) != 1))
+        return NULL;
+    json_t *outer = json_object(), *said = json_object();
+    lmq_put(&said, METHOD, json_string("bitnet"));
+    lmq_put(&said, "linear_class", json_string("autobitlinear"));
+    lmq_put(&said, "quantization_mode", json_string("online"));
+    lmq_put(&outer, "quantization_config", said);
+    if (outer == NULL)
+        *status = lmq_fail_nomem(err);
+    return outer;
+}
+
 enum lmq_status
 lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
                       struct lmq_error *err)
@@ -449,11 +475,16 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
     struct lmq_packer packer = {.checkpoint = checkpoint};
     const struct scheme *scheme;
     const char *declared, *seen;
+    enum lmq_status status = LMQ_OK;
+    json_t *unsaid = unsaid_config(config, &status, err);
 
     if (lmq_packed_said(config) != NULL)
         config = lmq_packed_said(config);
+    if (unsaid != NULL)
+        config = unsaid;
     declared = look_at_config(config, &scheme);
-    enum lmq_status status = choose_config(config, &packer.config, err);
+    if (status == LMQ_OK)
+        status = choose_config(config, &packer.config, err);
 
     packer.method = json_string_value(json_object_get(packer.config, METHOD));
     packer.may_be_plain = *declared == '\0' ||
@@ -478,6 +509,7 @@ lmq_packed_understand(struct lmq_checkpoint *checkpoint, const json_t *config,
         free(packer.fates[i].name);
     free(packer.fates);
     json_decref(packer.plain);
+    json_decref(unsaid);
     lmq_name_list_free(&packer.list);
     return status;
 }

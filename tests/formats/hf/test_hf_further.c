@@ -11,6 +11,7 @@
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_keys.h"
 #include "tests/build/suite.h"
+#include "tests/convert/exports.h"
 #include "tests/families/family.h"
 #include "tests/formats/hf_models.h"
 
@@ -42,6 +43,27 @@ START_TEST(bitnet_2b_4t)
     m = read_small("BitNetForCausalLM", "'hidden_act':'silu'");
     ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_SILU);
     assert_near(m->h.rope_theta, 500000);
+}
+END_TEST
+
+START_TEST(bitnet_b1_58_3b_of_1bitllm)
+{
+    struct model *m = read_model(
+        "{'architectures':['BitnetForCausalLM'],'attention_bias':false,"
+        "'bos_token_id':1,'eos_token_id':2,'hidden_act':'silu',"
+        "'hidden_size':3200,'input_bits':8,'intermediate_size':8640,"
+        "'max_position_embeddings':2048,'model_type':'llama',"
+        "'num_attention_heads':32,'num_hidden_layers':26,"
+        "'num_key_value_heads':32,'pad_token_id':32000,"
+        "'pretraining_tp':1,'rms_norm_eps':1e-05,'rope_scaling':null,"
+        "'rope_theta':10000.0,'tie_word_embeddings':true,"
+        "'torch_dtype':'float16','vocab_size':32002,'weight_bits':1}");
+
+    ck_assert_str_eq(m->h.architecture, "bitnet");
+    assert_sizes(&m->h, 26, 3200, 8640, 32, 32, 100);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_SILU);
+    ck_assert(m->h.has_sub_norms);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
 }
 END_TEST
 
@@ -278,6 +300,82 @@ START_TEST(the_first_qwen_has_a_tokenizer_of_its_own_name)
 }
 END_TEST
 
+/* A key says the activation, which llama.cpp knows since a while. */
+START_TEST(what_llama_cpp_takes_for_granted_of_a_bitnet_is_told)
+{
+    static const struct {
+        const char *activation, *words;
+    } cases[] = {
+        {"'relu2'", "llama.cpp before August 2026 computes something else"},
+        {"'silu' ", NULL},
+    };
+    const struct lmq_export_options options = {.to = "gguf", .replaces = 1};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct family family = *family_find("bitnet");
+        char config[1024], key[32];
+        bool is_told = false;
+        snprintf(config, sizeof(config), "%s", family.config);
+        memcpy(strstr(config, "'relu2'"), cases[i].activation, 7);
+        family.config = config;
+        struct family_model *model = family_make(&family, 1, 0, 1);
+        family_write(model, in_folder("source"));
+        family_free(model);
+        struct lmq_report *report = export_to(
+            in_folder("source"), in_folder("a.gguf"), &options);
+        for (int j = 0; j < 20; j++) {
+            snprintf(key, sizeof(key), "notes.%d", j);
+            const char *note = lmq_report_string(report, key);
+            is_told |= note != NULL && cases[i].words != NULL &&
+                       strstr(note, cases[i].words) != NULL;
+            ck_assert(note == NULL || strstr(note, "GELU") == NULL);
+        }
+        ck_assert(is_told == (cases[i].words != NULL));
+        lmq_report_free(report);
+    }
+}
+END_TEST
+
+/* 1bitLLM's class has no word for what it does with its weights, of which there
+ * may be others. */
+START_TEST(the_first_class_of_bitnet_rounds_without_a_word)
+{
+    static const struct {
+        const char *class, *bits;
+        const char *encoding;
+    } cases[] = {
+        {"BitnetForCausalLM", "'weight_bits': 1,", "bitnet"},
+        {"BitnetForCausalLM", "", "bitnet"},
+        {"BitnetForCausalLM", "'weight_bits': 32,", NULL},
+        {"BitNetForCausalLM", "'weight_bits': 1,", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct family family = *family_find("bitnet");
+        char config[1024];
+        snprintf(config, sizeof(config), "{'architectures': ['%s'], %s%s",
+                 cases[i].class, cases[i].bits,
+                 strstr(family.config, "'attention_bias'"));
+        family.config = config;
+        struct family_model *model = family_make(&family, 1, 0, 1);
+        family_write(model, in_folder("bitnet"));
+        family_free(model);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("bitnet"));
+        const struct lmq_tensor *tensor =
+            lmq_checkpoint_find_name(checkpoint, "blk.1.ffn_up.weight");
+        if (cases[i].encoding != NULL)
+            ck_assert_str_eq(tensor->encoding, cases[i].encoding);
+        else
+            ck_assert_ptr_null(tensor->encoding);
+        ck_assert_ptr_null(
+            lmq_checkpoint_find_name(checkpoint, "token_embd.weight")
+                ->encoding);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 /* Nor is the norm behind the experts there where there are none. */
 START_TEST(an_a_x_k1_needs_no_correction)
 {
@@ -308,12 +406,15 @@ main(void)
 {
     const TTest *const tests[] = {
         bitnet_2b_4t,
+        bitnet_b1_58_3b_of_1bitllm,
         a_gguf_says_the_activation_of_bitnet,
         a_x_k1,
         qwen_7b_ends_where_it_would_go_on_otherwise,
         a_qwen_that_makes_no_sense_is_refused,
         orion_14b_and_xverse_13b,
         the_first_qwen_has_a_tokenizer_of_its_own_name,
+        what_llama_cpp_takes_for_granted_of_a_bitnet_is_told,
+        the_first_class_of_bitnet_rounds_without_a_word,
         an_a_x_k1_needs_no_correction,
     };
 
