@@ -155,6 +155,13 @@ static const char *const keys[] = {
     "mlp_layer_types",
     "use_qk_norm",
     "qk_layernorm",
+    "linear_attn_config",
+    "linear_num_heads",
+    "linear_head_dim",
+    "linear_allow_neg_eigval",
+    "mixer_rms_eps",
+    "time_step_rank",
+    "expand",
 };
 
 static const char *const values[] = {
@@ -206,6 +213,11 @@ static const char *const values[] = {
     "{\"0\":{\"head_dim\":8},\"3\":{\"head_dim\":24}}",
     "[\"linear_attention\",\"full_attention\",\"full_attention\","
     "\"sliding_attention\"]",
+    "\"auto\"",
+    "{\"full_attn_layers\":[1,4],\"kda_layers\":[2,3],\"head_dim\":8}",
+    "{\"full_attn_layers\":[0,4],\"kda_layers\":[2,3],\"num_heads\":0}",
+    "{\"full_attn_layers\":[],\"kda_layers\":[1,2,3,5]}",
+    "{\"rope_theta\":null}",
 };
 
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
