@@ -93,6 +93,12 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
         say(words, "a norm behind the experts");
     if (h->layer_input_dim > 0)
         say(words, "an input of %u for each layer", h->layer_input_dim);
+    if (h->layer_input_vocab > 0)
+        say(words, "of %u tokens", h->layer_input_vocab);
+    if (h->n_streams > 0)
+        say(words, "%u residual streams", h->n_streams);
+    if (h->residual_rank > 0)
+        say(words, "a residual of rank %u past attention", h->residual_rank);
     if (h->has_layer_scale)
         say(words, "a scale behind each layer");
     say_number(words, "what layers add, times", h->residual_scale, 1);
@@ -263,8 +269,13 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
     uint32_t n_dense = count_layers(h, LMQ_LAYER_DENSE);
     uint32_t n_bare = count_layers(h, LMQ_LAYER_BARE);
     uint32_t n_feed = count_layers(h, LMQ_LAYER_FEED);
+    uint32_t n_sparse = count_layers(h, LMQ_LAYER_SPARSE);
 
     say_kind(words, (int)h->activation, activations);
+    if (n_sparse > 0)
+        say(words, "gates from %.3g deviations above their mean on in %u of "
+                   "%u layers",
+            h->sparse_cut, n_sparse, h->n_layers);
     if (n_bare > 0)
         say(words, "%u of %u layers without feed-forward", n_bare,
             h->n_layers);

@@ -2,6 +2,7 @@
  * forward.c - the forward pass of a decoder-only model, from top to bottom.
  *
  *   x = embed(tokens)                                        (n, dim)
+ *   and streams beside it, in some models: streams.c
  *   for each layer:
  *       xn = norm(x)                                         (n, dim)
  *       x += attention(xn): heads.c, latent.c, recurrent.c   (n, dim),
@@ -38,6 +39,7 @@
 #include "runtime/layer/latent.h"
 #include "runtime/layer/norm.h"
 #include "runtime/layer/recurrent.h"
+#include "runtime/layer/streams.h"
 #include "runtime/product.h"
 
 /* ---- The residual stream ---- */
@@ -118,7 +120,7 @@ add_token(const struct lmq_member *member, const float *bias, bool is_normed,
 }
 
 /* xn = norm(x), for both blocks if they are parallel; of a layer of one block,
- * for that. */
+ * for that. With several streams x is what they predict. */
 static void
 make_inputs(const struct lmq_member *member)
 {
@@ -128,6 +130,8 @@ make_inputs(const struct lmq_member *member)
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
+        if (member->h->n_streams > 0)
+            lmq_streams_predict(member, t);
         if (!mixes) {
             norm_token(member, &layer->feed.norm, t, feed_input(member));
             continue;
@@ -149,7 +153,7 @@ add_out(const struct lmq_member *member)
         add_token(member, member->layer->attention.out.bias, false, NULL, t);
 }
 
-/* x += out; xn = norm(x), where a feed-forward follows. Both are a token's own,
+/* x += out; xn = norm(x), where a feed-forward follows. All are a token's own,
  * so one pass does. */
 static void
 add_attention(const struct lmq_member *member)
@@ -159,12 +163,14 @@ add_attention(const struct lmq_member *member)
     bool is_normed = norm_place(member) != LMQ_NORMS_BEFORE;
     bool is_followed = !is_parallel(member->h) &&
                        lmq_layer_has_feed(member->h, member->index);
-    size_t from, to;
+    size_t dim = member->h->dim, from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
         add_token(member, is_beside ? NULL : layer->attention.out.bias,
                   is_normed, &layer->attention.post_norm, t);
+        if (member->h->residual_rank > 0)
+            lmq_bypass_add(member, attention_input(member) + t * dim, t);
         if (is_followed)
             norm_token(member, &layer->feed.norm, t, feed_input(member));
     }
@@ -322,6 +328,17 @@ feed_forward(const struct lmq_member *member)
         lmq_ffn(member, &feed->dense, sub_norm, &xn, member->work->out);
 }
 
+/* All streams, as the blocks have changed x. */
+static void
+correct_streams(const struct lmq_member *member)
+{
+    size_t from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++)
+        lmq_streams_correct(member, t);
+}
+
 /* x *= scale, of the tokens whose x this member has made. */
 static void
 scale_stream(const struct lmq_member *member)
@@ -335,42 +352,50 @@ scale_stream(const struct lmq_member *member)
 
 /* ---- The skeleton ---- */
 
-/* Tokens and their embeddings, of which inputs of layers are made. */
+/* Tokens and their embeddings, of which inputs of layers and streams are
+ * made. */
 struct embedded {
     const struct lmq_model *model;
     struct lmq_work *work;
     const int32_t *tokens; /* (n) */
     const float *x;        /* (n, dim) */
     float *inputs;         /* (n, n_layers, layer_input_dim) */
+    float *streams;        /* (n, n_streams - 1, dim) */
     size_t n;
 };
 
 static void
-inputs_part(void *context, size_t number, size_t n_members)
+embedded_part(void *context, size_t number, size_t n_members)
 {
     const struct embedded *e = context;
     struct lmq_member member =
         lmq_member_make(e->model, e->work, e->n, 0, number, n_members);
 
-    lmq_inputs_make(&member, e->tokens, e->x, e->inputs);
+    if (member.h->layer_input_dim > 0)
+        lmq_inputs_make(&member, e->tokens, e->x, e->inputs);
+    member.is_fine = true; /* all layers hear of what is missed here */
+    if (member.h->n_streams > 0)
+        lmq_streams_spread(&member, e->x, e->streams);
 }
 
 /* There may be more tokens than a batch has. */
 static void
-make_layer_inputs(const struct lmq_model *model, struct lmq_work *work,
+follow_embeddings(const struct lmq_model *model, struct lmq_work *work,
                   const int32_t *tokens, size_t n)
 {
-    const struct lmq_matrix *w = &model->inputs_proj;
-    double weights = (double)w->n_rows * (double)w->n_cols;
+    const struct lmq_hparams *h = &model->hparams;
+    size_t inputs = lmq_inputs_width(h), streams = lmq_streams_width(h);
+    double weights = (double)(inputs + streams) * (double)h->dim;
 
     for (size_t at = 0; at < n; at += work->batch) {
         struct embedded e = {
             .model = model, .work = work, .tokens = tokens + at,
-            .x = work->x + at * model->hparams.dim,
-            .inputs = work->inputs + at * w->n_rows,
+            .x = work->x + at * h->dim,
+            .inputs = work->inputs + at * inputs,
+            .streams = work->streams + at * streams,
             .n = n - at < work->batch ? n - at : work->batch};
         lmq_team_run(work->team, lmq_work_members(work, weights, e.n),
-                     inputs_part, &e);
+                     embedded_part, &e);
     }
 }
 
@@ -409,8 +434,8 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
         if (h->has_embedding_norm)
             lmq_norm(h, &model->embedding_norm, x, h->dim, x); /* x = norm(x) */
     }
-    if (h->layer_input_dim > 0)
-        make_layer_inputs(model, work, tokens, n);
+    if (h->layer_input_dim > 0 || h->n_streams > 0)
+        follow_embeddings(model, work, tokens, n);
 }
 
 /* What the members of a team are given, for a layer or for the head. */
@@ -449,6 +474,10 @@ layer_part(void *context, size_t number, size_t n_members)
     lmq_barrier(&member); /* all read all of xn */
     if (mixes) {
         member.is_fine |= member.index == 0;
+        if (member.h->residual_rank > 0) {
+            lmq_bypass_make(&member, attention_input(&member));
+            lmq_barrier(&member); /* xn is quantized again */
+        }
         mix(&member); /* out = attention(xn) */
         member.is_fine = is_fine;
         lmq_barrier(&member); /* its norm reads whole rows of out */
@@ -461,6 +490,8 @@ layer_part(void *context, size_t number, size_t n_members)
         lmq_barrier(&member); /* it reads whole rows of out */
         add_feed_forward(&member); /* x += out */
     }
+    if (member.h->n_streams > 0)
+        correct_streams(&member); /* streams += of what x has become */
     if (member.h->layer_input_dim > 0) {
         lmq_barrier(&member); /* all read all of x */
         lmq_inputs_add(&member); /* x += of its input */
@@ -528,10 +559,13 @@ static void
 keep_last(const struct lmq_hparams *h, struct lmq_work *work, size_t n,
           size_t n_last)
 {
-    size_t width = lmq_inputs_width(h);
+    size_t width = lmq_inputs_width(h), streams = lmq_streams_width(h);
 
     if (n == n_last)
         return;
+    if (streams > 0)
+        memmove(work->streams, work->streams + (n - n_last) * streams,
+                n_last * streams * sizeof(*work->streams));
     memmove(work->x, work->x + (n - n_last) * h->dim,
             n_last * h->dim * sizeof(*work->x));
     if (width > 0)
@@ -591,15 +625,20 @@ head_part(void *context, size_t number, size_t n_members)
     struct lmq_member member = lmq_member_make(model, job->work, job->n, 0,
                                                number, n_members);
     float *xn = job->work->xn; /* (n, dim) */
+    const float *x = job->work->x; /* (n, dim) */
     struct lmq_operand last = lmq_operand_of(&member, xn, h->dim);
     bool is_finished = model->head.bias == NULL && h->logit_scale == 1 &&
                        h->logit_softcap == 0;
     size_t from, to;
 
     member.is_fine = true;
+    if (h->n_streams > 0) {
+        x = xn;
+        lmq_streams_gather(&member, xn); /* x = mean of all streams */
+    }
     lmq_member_share(&member, job->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        lmq_norm(h, &model->output_norm, job->work->x + t * h->dim, h->dim,
+        lmq_norm(h, &model->output_norm, x + t * h->dim, h->dim,
                  xn + t * h->dim); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
     lmq_multiply(&member, &model->head, &last, job->logits); /* head xn */
@@ -617,6 +656,9 @@ lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
                         .logits = logits};
     double weights = (double)model->head.n_rows * (double)model->head.n_cols;
 
+    for (uint32_t i = 1; work->waits_for_disk && i < model->hparams.n_streams;
+         i++)
+        lmq_matrix_await(model, &model->streams_out[i - 1]);
     if (work->waits_for_disk)
         lmq_matrix_await(model, &model->head);
     lmq_team_run(work->team, lmq_work_members(work, weights, n), head_part,

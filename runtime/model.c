@@ -83,6 +83,16 @@ static const struct slot {
     [LMQ_ROLE_INPUT_GATE] = {MATRIX, IN_LAYER(feed.input_gate)},
     [LMQ_ROLE_INPUT_PROJ] = {MATRIX, IN_LAYER(feed.input_proj)},
     [LMQ_ROLE_INPUT_NORM] = {GAIN, IN_LAYER(feed.input_norm)},
+    [LMQ_ROLE_STREAMS_IN] = {MATRIX, IN_MODEL(streams_in)},
+    [LMQ_ROLE_STREAMS_OUT] = {MATRIX, IN_MODEL(streams_out)},
+    [LMQ_ROLE_STREAM_ROUTER] = {VECTOR, IN_LAYER(feed.stream_router)},
+    [LMQ_ROLE_STREAM_ROUTER_NORM] = {GAIN, IN_LAYER(feed.stream_norm)},
+    [LMQ_ROLE_STREAM_PREDICT] = {VECTOR, IN_LAYER(feed.stream_predict)},
+    [LMQ_ROLE_STREAM_CORRECT] = {VECTOR, IN_LAYER(feed.stream_correct)},
+    [LMQ_ROLE_STREAM_SCALE] = {VECTOR, IN_LAYER(feed.stream_scale)},
+    [LMQ_ROLE_BYPASS_A] = {MATRIX, IN_LAYER(attention.bypass_a)},
+    [LMQ_ROLE_BYPASS_B] = {MATRIX, IN_LAYER(attention.bypass_b)},
+    [LMQ_ROLE_BYPASS_NORM] = {GAIN, IN_LAYER(attention.bypass_norm)},
     [LMQ_ROLE_LAYER_SCALE] = {VECTOR, IN_LAYER(feed.scale)},
     [LMQ_ROLE_ACT_POSITIVE] = {VECTOR, IN_LAYER(feed.act_positive)},
     [LMQ_ROLE_ACT_NEGATIVE] = {VECTOR, IN_LAYER(feed.act_negative)},
@@ -102,6 +112,11 @@ find_slot(struct lmq_model *model, const struct lmq_place *place)
     const struct lmq_hparams *h = &model->hparams;
     size_t offset = slots[place->role].offset;
 
+    if (lmq_role_is_of_streams(place->role))
+        return place->item < 0 || (uint32_t)place->item + 1 >= h->n_streams
+                   ? NULL
+                   : (char *)model + offset +
+                         (size_t)place->item * sizeof(struct lmq_matrix);
     if (place->layer < 0)
         return (char *)model + offset;
     if ((uint32_t)place->layer >= h->n_layers)
@@ -370,8 +385,12 @@ expect_all(const struct lmq_model *model)
 
     if (model->head.tensor == NULL) /* tied */
         lmq_matrix_expect(model, &model->embedding, &expected);
+    for (uint32_t i = 1; i < model->hparams.n_streams; i++)
+        lmq_matrix_expect(model, &model->streams_in[i - 1], &expected);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
         expect_layer(model, i, &expected);
+    for (uint32_t i = 1; i < model->hparams.n_streams; i++)
+        lmq_matrix_expect(model, &model->streams_out[i - 1], &expected);
     lmq_matrix_expect(model, &model->head, &expected);
     lmq_expected_read(&expected);
 }

@@ -99,6 +99,10 @@ struct lmq_attention_part {
     struct lmq_gain delta_conv;      /* (channels, conv_width); (channels) */
     struct lmq_gain delta_norm;      /* (value dim), or of all value heads */
     float *state_skip;               /* (value heads) */
+    /* What goes past attention. */
+    struct lmq_matrix bypass_a, bypass_b; /* (residual_rank, dim), (dim,
+                                             residual_rank) */
+    struct lmq_gain bypass_norm;     /* (dim) */
     /* In place of q, k, v, gate, out where attention stands beside it. */
     struct lmq_matrix state_q, state_k, state_v, state_gate, state_out;
 };
@@ -123,6 +127,13 @@ struct lmq_feed_part {
     struct lmq_matrix input_proj;    /* (dim, layer_input_dim) */
     struct lmq_gain input_norm;      /* (dim) */
     float *scale;                    /* (1) */
+    /* Streams: what says how they change each other, and the change before and
+     * behind the layer; what of the first meets the input. */
+    struct lmq_gain stream_norm;     /* (dim) */
+    float *stream_router;            /* (n_streams, dim) */
+    float *stream_predict;           /* (n_streams, n_streams, n_streams) */
+    float *stream_correct;           /* (n_streams, n_streams) */
+    float *stream_scale;             /* (dim) */
     /* Of xIELU: log(exp(a) - 1) of both its a, its slope, its bound. */
     float *act_positive, *act_negative, *act_slope, *act_bound; /* (1) */
 };
@@ -155,6 +166,9 @@ struct lmq_model {
                                  layer_input_dim) */
     struct lmq_matrix inputs_proj;
     struct lmq_gain inputs_norm;
+    /* Of each stream but the first: (dim, dim). */
+    struct lmq_matrix streams_in[LMQ_MAX_STREAMS - 1];
+    struct lmq_matrix streams_out[LMQ_MAX_STREAMS - 1];
     struct lmq_gain output_norm;
     struct lmq_layer *layers; /* (n_layers + 1): the last has the matrices of
                                  none, and nothing else */

@@ -29,7 +29,7 @@ struct buffer {
     size_t n, width, size;
 };
 
-#define MAX_BUFFERS 48
+#define MAX_BUFFERS 64
 
 struct list {
     struct buffer buffers[MAX_BUFFERS];
@@ -99,7 +99,7 @@ widest_operand(const struct lmq_hparams *h)
     const size_t widths[] = {
         widest_hidden(h), h->expert_dim, h->q_lora_rank,
         h->kv_lora_rank,  h->head_dim,   heads_width(h), h->step_rank,
-        h->gate_rank,
+        h->gate_rank,     h->residual_rank,
     };
     size_t widest = h->dim;
 
@@ -170,6 +170,27 @@ list_inputs(struct list *list, struct lmq_work *work,
 }
 
 static void
+list_streams(struct list *list, struct lmq_work *work,
+             const struct lmq_hparams *h)
+{
+    size_t n = work->batch;
+
+    if (h->n_streams > 0) {
+        add(list, &work->streams, n, lmq_streams_width(h), sizeof(float));
+        add(list, &work->predicted, n, h->dim, sizeof(float));
+    }
+    if (h->residual_rank > 0) {
+        add(list, &work->bypass, n, h->dim, sizeof(float));
+        add(list, &work->bypass_latents, n, h->residual_rank, sizeof(float));
+    }
+    for (size_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_is_sparse(h, i)) {
+            add(list, &work->levels, n, 1, sizeof(float));
+            return;
+        }
+}
+
+static void
 list_latents(struct list *list, struct lmq_work *work,
              const struct lmq_hparams *h)
 {
@@ -215,6 +236,7 @@ list_buffers(struct list *list, struct lmq_work *work,
     add(list, &work->out, n, h->dim, sizeof(float));
     if (h->layer_input_dim > 0)
         list_inputs(list, work, h);
+    list_streams(list, work, h);
     /* Experts have more rows than a batch. */
     size_t rows =
         h->n_experts == 0 ? n : lmq_size_max(n, work->routing.capacity);

@@ -81,6 +81,11 @@ struct lmq_work {
     float *inputs;    /* (batch, n_layers, layer_input_dim): what layers are
                          given of the tokens themselves */
     float *input_rows, *input_products; /* the same size: made of these */
+    float *streams;   /* (batch, n_streams - 1, dim): those beside x */
+    float *predicted; /* (batch, dim): x as it was before a layer's blocks */
+    float *bypass;    /* (batch, dim): what goes past attention */
+    float *bypass_latents; /* (batch, residual_rank) */
+    float *levels;    /* (batch): of sparse feed-forwards */
     float *router_xn, *experts_xn; /* (batch, dim): norm(x), where they have
                                       norms of their own */
     float *gate, *up; /* (batch, hidden_dim), or of experts' rows */
@@ -133,6 +138,15 @@ static inline size_t
 lmq_inputs_width(const struct lmq_hparams *hparams)
 {
     return (size_t)hparams->n_layers * hparams->layer_input_dim;
+}
+
+/* Of the streams beside the first. */
+static inline size_t
+lmq_streams_width(const struct lmq_hparams *hparams)
+{
+    return hparams->n_streams == 0
+               ? 0
+               : (hparams->n_streams - 1) * (size_t)hparams->dim;
 }
 
 /* Bytes that are enough for one quantized row of an operand in any groups, and

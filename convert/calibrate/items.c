@@ -35,6 +35,7 @@ input_of(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_STATE_Q:
     case LMQ_ROLE_STATE_K:
     case LMQ_ROLE_STATE_V:
+    case LMQ_ROLE_BYPASS_A:
         return LMQ_ROLE_ATTN_Q;
     case LMQ_ROLE_FFN_GATE:
     case LMQ_ROLE_FFN_UP:

@@ -50,7 +50,8 @@ lmq_walk_bytes(const struct lmq_model *model, const struct lmq_corpus *corpus,
     struct lmq_model widest = widest_model(model);
     size_t context = lmq_walk_longest(corpus);
     double inputs = 4 * (double)corpus->n_tokens * (double)lmq_inputs_width(h);
-    double streams = 4 * (double)corpus->n_tokens * (double)h->dim +
+    double streams = 4 * (double)corpus->n_tokens *
+                         (double)(h->dim + lmq_streams_width(h)) +
                      (double)corpus->n_windows *
                          lmq_kv_lent_bytes(model, LMQ_KV_F32, context);
 
@@ -78,13 +79,16 @@ make_lent(const struct lmq_walk *walk, struct lmq_streams *streams)
 static bool
 make_streams(const struct lmq_walk *walk, struct lmq_streams *streams)
 {
-    size_t n_floats;
+    const struct lmq_hparams *h = &walk->model->hparams;
+    size_t n_tokens = walk->corpus->n_tokens, n_floats, n_further;
 
-    if (!lmq_size_mul(walk->corpus->n_tokens, walk->model->hparams.dim,
-                      &n_floats))
+    if (!lmq_size_mul(n_tokens, h->dim, &n_floats) ||
+        !lmq_size_mul(n_tokens, lmq_streams_width(h), &n_further))
         return false;
     streams->x = lmq_mem_aligned(n_floats, sizeof(float));
-    return streams->x != NULL && make_lent(walk, streams);
+    streams->further = lmq_mem_aligned(n_further + 1, sizeof(float));
+    return streams->x != NULL && streams->further != NULL &&
+           make_lent(walk, streams);
 }
 
 static void
@@ -95,6 +99,7 @@ free_streams(const struct lmq_walk *walk, struct lmq_streams *streams)
         lmq_kv_free(&streams->lent[i]);
     free(streams->lent);
     lmq_mem_free(streams->x);
+    lmq_mem_free(streams->further);
 }
 
 static enum lmq_status
@@ -136,6 +141,7 @@ point_at(struct lmq_walk *walk, const struct lmq_streams *streams,
     size_t token = walk->corpus->windows[window].first + first;
 
     walk->work.x = streams->x + token * h->dim;
+    walk->work.streams = streams->further + token * lmq_streams_width(h);
     walk->work.inputs = walk->inputs + token * lmq_inputs_width(h);
 }
 
@@ -157,15 +163,20 @@ lmq_walk_begin(struct lmq_walk *walk, struct lmq_model *model,
     if (status != LMQ_OK)
         return status;
     walk->work_x = walk->work.x;
+    walk->work_streams = walk->work.streams;
     for (size_t i = 0; i < corpus->n_windows; i++) {
         point_at(walk, &walk->rounded, i, 0);
         lmq_forward_embed(model, &walk->work,
                           corpus->tokens + corpus->windows[i].first,
                           corpus->windows[i].n, 0);
     }
-    if (has_exact)
+    if (has_exact) {
         memcpy(walk->exact.x, walk->rounded.x,
                corpus->n_tokens * model->hparams.dim * sizeof(float));
+        memcpy(walk->exact.further, walk->rounded.further,
+               corpus->n_tokens * lmq_streams_width(&model->hparams) *
+                   sizeof(float));
+    }
     return lmq_walk_check(walk, -1, err);
 }
 
@@ -190,6 +201,7 @@ lmq_walk_window(struct lmq_walk *walk, const struct lmq_streams *streams,
     struct lmq_work *work = &walk->work;
     size_t n = walk->corpus->windows[window].n;
     size_t dim = walk->model->hparams.dim;
+    size_t further = lmq_streams_width(&walk->model->hparams);
 
     work->length = n;
     work->witness = witness;
@@ -199,6 +211,9 @@ lmq_walk_window(struct lmq_walk *walk, const struct lmq_streams *streams,
         if (!advances) {
             memcpy(walk->work_x, work->x, size * dim * sizeof(float));
             work->x = walk->work_x;
+            memcpy(walk->work_streams, work->streams,
+                   further * size * sizeof(float));
+            work->streams = walk->work_streams;
         }
         lmq_forward_layer(walk->model, layer,
                           kv_of(walk, streams, layer, window), work, size,

@@ -14,6 +14,7 @@
 /* What stands before a layer, of all windows. */
 struct lmq_streams {
     float *x;            /* (n_tokens, dim) */
+    float *further;      /* (n_tokens, n_streams - 1, dim) */
     struct lmq_kv *lent; /* (n_windows, LMQ_KV_LENDERS) */
 };
 
@@ -22,7 +23,8 @@ struct lmq_walk {
     const struct lmq_corpus *corpus;
     size_t context;          /* tokens of the longest window */
     struct lmq_work work;
-    float *work_x;           /* its own stream */
+    float *work_x;           /* its own stream, */
+    float *work_streams;     /* and those beside it */
     struct lmq_streams rounded; /* behind layers as they have become */
     struct lmq_streams exact;   /* as the checkpoint has them; or nothing */
     float *inputs;           /* (n_tokens, n_layers, layer_input_dim) */

@@ -148,7 +148,8 @@ place_tensor(const struct lmq_checkpoint *checkpoint,
     }
 }
 
-/* What is of single heads, but was not taken apart for them, has no place. */
+/* What is of single heads or streams, but was not taken apart for them, has no
+ * place. */
 static enum lmq_status
 name_tensor(struct lmq_tensor *tensor, struct lmq_error *err)
 {
@@ -158,7 +159,7 @@ name_tensor(struct lmq_tensor *tensor, struct lmq_error *err)
         return LMQ_OK;
     if (tensor->place.role == LMQ_ROLE_OTHER ||
         tensor->place.role >= LMQ_ROLE_COUNT ||
-        (lmq_role_is_of_heads(tensor->place.role) && tensor->place.item < 0)) {
+        (tensor->place.item < 0 && lmq_role_wants_item(tensor->place.role))) {
         tensor->place = (struct lmq_place){LMQ_ROLE_OTHER, LMQ_PART_WEIGHT,
                                            -1, -1};
         tensor->name = strdup(tensor->stored_name);

@@ -401,7 +401,7 @@ split_kv_b(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
     return status;
 }
 
-/* (heads, rows, columns), as newer files have them. */
+/* (heads, rows, columns), as newer files have them; or (streams, ...). */
 static enum lmq_status
 split_heads(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
             struct lmq_error *err)
@@ -463,6 +463,11 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
     case LMQ_ROLE_ATTN_K_B:
     case LMQ_ROLE_ATTN_V_B:
         if (whole.n_dims == 3 && whole.dims[0] == h->n_heads)
+            return split_heads(checkpoint, &whole, err);
+        break;
+    case LMQ_ROLE_STREAMS_IN:
+    case LMQ_ROLE_STREAMS_OUT:
+        if (whole.n_dims == 3 && whole.dims[0] + 1 == h->n_streams)
             return split_heads(checkpoint, &whole, err);
         break;
     case LMQ_ROLE_ATTN_Q_NORM:

@@ -339,7 +339,7 @@ has_canonical_name(const struct subject *s)
     return strcmp(name, s->record->name) == 0 &&
            lmq_role_is_per_layer(place->role) == (place->layer >= 0) &&
            (place->item < 0 || lmq_role_has_items(place->role)) &&
-           (place->item >= 0 || !lmq_role_is_of_heads(place->role));
+           (place->item >= 0 || !lmq_role_wants_item(place->role));
 }
 
 static bool

@@ -340,6 +340,21 @@ settle_mixture_norm(struct lmq_hparams *h)
         h->has_mixture_norm = false;
 }
 
+/* Only a gated feed-forward that is no expert is sparse. */
+static void
+settle_sparse(struct lmq_hparams *h)
+{
+    bool has_any = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        if (!lmq_layer_is_sparse(h, i))
+            h->layers[i] &= (uint16_t)~LMQ_LAYER_SPARSE;
+        has_any |= lmq_layer_is_sparse(h, i);
+    }
+    if (!has_any)
+        h->sparse_cut = 0;
+}
+
 /* What only some attentions, some feed-forwards compute with. */
 static void
 settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
@@ -365,6 +380,9 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (h->norm_place == LMQ_NORMS_AFTER)
         clear_layers(h, LMQ_LAYER_AFTER);
     settle_mixture_norm(h);
+    if (h->layer_input_dim == 0 || h->layer_input_vocab == h->vocab_size)
+        h->layer_input_vocab = 0;
+    settle_sparse(h);
 }
 
 void

@@ -28,6 +28,7 @@
 #define LMQ_MAX_CONTEXT (1 << 28)
 #define LMQ_MAX_ROPE_FACTORS 512
 #define LMQ_MAX_CONV 16
+#define LMQ_MAX_STREAMS 8
 
 enum lmq_norm {
     LMQ_NORM_RMS,         /* x / rms(x) * weight */
@@ -138,8 +139,9 @@ enum lmq_layer_kind {
     LMQ_LAYER_BESIDE = 64, /* attention beside the recurrence, of the same
                               input; both are added */
     LMQ_LAYER_SINKLESS = 128, /* no sinks, though the others have some */
-    LMQ_LAYER_AFTER = 256  /* norms behind its blocks, wherever the others have
+    LMQ_LAYER_AFTER = 256, /* norms behind its blocks, wherever the others have
                               theirs */
+    LMQ_LAYER_SPARSE = 512 /* the feed-forward goes on with what stands out */
 };
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
@@ -250,6 +252,8 @@ struct lmq_hparams {
     double glu_limit;        /* gate x is at most that, up x no further from 0;
                                 0: neither is limited */
     double glu_offset;       /* of up x; 0 */
+    double sparse_cut;       /* sparse layers: of gate x what is so many
+                                deviations above the mean goes on, less that */
 
     /* Experts */
     uint32_t n_experts;      /* 0: none */
@@ -274,6 +278,12 @@ struct lmq_hparams {
     /* Layers */
     uint32_t layer_input_dim; /* what each layer is given of each token; 0:
                                  nothing */
+    uint32_t layer_input_vocab; /* tokens that have such; others have that of
+                                   token 0; 0: all */
+    uint32_t n_streams;      /* side by side, of which the first goes through
+                                the blocks; 0: only that */
+    uint32_t residual_rank;  /* of what goes past attention by two matrices; 0:
+                                nothing does */
     bool has_layer_scale;    /* the stream times a number behind each layer */
 
     enum lmq_tie tie;        /* what the configuration says */
@@ -433,6 +443,23 @@ lmq_layer_has_sinks(const struct lmq_hparams *hparams, size_t layer)
 {
     return hparams->has_sinks &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_SINKLESS);
+}
+
+/* Tokens of which layers are given something. */
+static inline uint32_t
+lmq_layer_input_rows(const struct lmq_hparams *hparams)
+{
+    return hparams->layer_input_vocab > 0 ? hparams->layer_input_vocab
+                                          : hparams->vocab_size;
+}
+
+/* Whether its feed-forward goes on with what stands out of its gate. */
+static inline bool
+lmq_layer_is_sparse(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_SPARSE) &&
+           hparams->is_gated && lmq_layer_has_feed(hparams, layer) &&
+           !lmq_layer_has_experts(hparams, layer);
 }
 
 /* Where the layer's norms stand. */

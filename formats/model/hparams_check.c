@@ -137,6 +137,30 @@ check_layer_inputs(const struct lmq_hparams *h, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* What stands beside the residual stream. */
+static enum lmq_status
+check_streams(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    if (h->n_streams == 1)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "n_streams is 1, expected 0 or 2 to %d",
+                        LMQ_MAX_STREAMS);
+    if ((uint64_t)h->n_streams * h->dim > LMQ_MAX_WIDTH)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u streams of %u are too wide", h->n_streams, h->dim);
+    for (uint32_t i = 0; h->residual_rank > 0 && i < h->n_layers; i++)
+        if (h->residual != LMQ_RESIDUAL_SEQUENTIAL ||
+            !lmq_layer_mixes(h, i) ||
+            lmq_layer_is(h, i, LMQ_LAYER_BESIDE) ||
+            lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u has something that goes past attention, "
+                            "which needs a norm before attention alone, and "
+                            "a feed-forward that is not beside it",
+                            i);
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_rope(const struct lmq_hparams *h, struct lmq_error *err)
 {
@@ -302,8 +326,8 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
     static enum lmq_status (*const checks[])(const struct lmq_hparams *h,
                                              struct lmq_error *err) = {
         check_numbers, check_heads, check_full_heads, check_borrowing,
-        check_layer_inputs, check_rope, check_halves, check_beside,
-        check_delta, check_experts};
+        check_layer_inputs, check_streams, check_rope, check_halves,
+        check_beside, check_delta, check_experts};
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0;

@@ -114,6 +114,7 @@ is_free(const struct lmq_field *field, const struct lmq_hparams *h)
            (field->type == LMQ_FIELD_LAYERS &&
             (field->bit == LMQ_LAYER_NOPE ||
              (field->bit == LMQ_LAYER_FULL && is_alike))) ||
+           field->offset == LMQ_FIELD(layer_input_vocab) ||
            field->offset == LMQ_FIELD(context) ||
            field->offset == LMQ_FIELD(context_end) ||
            field->offset == LMQ_FIELD(sliding_window) ||

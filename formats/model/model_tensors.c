@@ -43,7 +43,7 @@ enum {
 
 /* What there are several of, each with a number. What is alone, and a head's,
  * has no bias. */
-enum items { ONE, ALONE, A_HEAD, A_Q_NORM, A_K_NORM, AN_EXPERT };
+enum items { ONE, ALONE, A_HEAD, A_Q_NORM, A_K_NORM, AN_EXPERT, A_STREAM };
 
 /* A layer has a tensor of the role if it is all of `needs`. */
 static const struct {
@@ -107,6 +107,16 @@ static const struct {
     [LMQ_ROLE_INPUT_GATE] = {INPUTS, ALONE},
     [LMQ_ROLE_INPUT_PROJ] = {INPUTS, ALONE},
     [LMQ_ROLE_INPUT_NORM] = {INPUTS | HAS_NORMS, ALONE},
+    [LMQ_ROLE_STREAMS_IN] = {0, A_STREAM},
+    [LMQ_ROLE_STREAMS_OUT] = {0, A_STREAM},
+    [LMQ_ROLE_STREAM_ROUTER] = {0, ALONE},
+    [LMQ_ROLE_STREAM_ROUTER_NORM] = {HAS_NORMS, ALONE},
+    [LMQ_ROLE_STREAM_PREDICT] = {0, ALONE},
+    [LMQ_ROLE_STREAM_CORRECT] = {0, ALONE},
+    [LMQ_ROLE_STREAM_SCALE] = {INPUTS, ALONE},
+    [LMQ_ROLE_BYPASS_A] = {MIXES, ALONE},
+    [LMQ_ROLE_BYPASS_B] = {MIXES, ALONE},
+    [LMQ_ROLE_BYPASS_NORM] = {MIXES | HAS_NORMS, ALONE},
     [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ALONE},
     [LMQ_ROLE_ACT_POSITIVE] = {XIELU, ALONE},
     [LMQ_ROLE_ACT_NEGATIVE] = {XIELU, ALONE},
@@ -189,7 +199,7 @@ is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
 }
 
 /* What a layer has that could have it, by its kind: of a state, of norms within
- * blocks. */
+ * blocks, of what stands beside the residual stream. */
 static bool
 has_of_kind(const struct lmq_hparams *h, enum lmq_role role, bool has_experts)
 {
@@ -198,6 +208,18 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, bool has_experts)
         return h->has_sub_norms;
     case LMQ_ROLE_FFN_SUB_NORM:
         return h->has_sub_norms && !has_experts;
+    case LMQ_ROLE_STREAMS_IN:
+    case LMQ_ROLE_STREAMS_OUT:
+    case LMQ_ROLE_STREAM_ROUTER:
+    case LMQ_ROLE_STREAM_ROUTER_NORM:
+    case LMQ_ROLE_STREAM_PREDICT:
+    case LMQ_ROLE_STREAM_CORRECT:
+    case LMQ_ROLE_STREAM_SCALE:
+        return h->n_streams > 0;
+    case LMQ_ROLE_BYPASS_A:
+    case LMQ_ROLE_BYPASS_B:
+    case LMQ_ROLE_BYPASS_NORM:
+        return h->residual_rank > 0;
     case LMQ_ROLE_DELTA_NORM:
         return !h->has_bare_states;
     case LMQ_ROLE_DELTA_ALPHA_A:
@@ -230,6 +252,7 @@ lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
         [A_Q_NORM] = has_heads_norms ? h->n_heads : 0,
         [A_K_NORM] = has_heads_norms ? h->n_kv_heads : 0,
         [AN_EXPERT] = has_experts ? h->n_experts : 0,
+        [A_STREAM] = h->n_streams > 0 ? h->n_streams - 1 : 0,
     };
 
     *n_items = counts[rules[role].items];
@@ -261,7 +284,8 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
     default:
         return place->part == LMQ_PART_WEIGHT ||
                (rules[place->role].items != ALONE &&
-                rules[place->role].items != A_HEAD);
+                rules[place->role].items != A_HEAD &&
+                rules[place->role].items != A_STREAM);
     }
 }
 
@@ -297,6 +321,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t seen = h->dim, seen_by_gate = h->dim; /* by queries and keys */
     uint64_t latents = h->gate_rank > 0 ? h->gate_rank : h->dim;
     bool is_selective = lmq_is_selective(h);
+    uint64_t streams = h->n_streams;
 
     if (place->layer >= 0 && lmq_layer_only_recurs(h, (size_t)place->layer)) {
         q = k = keys;
@@ -359,12 +384,22 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_SHARED_UP] = {h->shared_dim, h->dim},
         [LMQ_ROLE_SHARED_DOWN] = {h->dim, h->shared_dim},
         [LMQ_ROLE_SHARED_SWITCH] = {h->dim, 0},
-        [LMQ_ROLE_INPUTS] = {h->vocab_size, inputs},
+        [LMQ_ROLE_INPUTS] = {lmq_layer_input_rows(h), inputs},
         [LMQ_ROLE_INPUTS_PROJ] = {inputs, h->dim},
         [LMQ_ROLE_INPUTS_NORM] = {h->layer_input_dim, 0},
         [LMQ_ROLE_INPUT_GATE] = {h->layer_input_dim, h->dim},
         [LMQ_ROLE_INPUT_PROJ] = {h->dim, h->layer_input_dim},
         [LMQ_ROLE_INPUT_NORM] = {h->dim, 0},
+        [LMQ_ROLE_STREAMS_IN] = {h->dim, h->dim},
+        [LMQ_ROLE_STREAMS_OUT] = {h->dim, h->dim},
+        [LMQ_ROLE_STREAM_ROUTER] = {streams, h->dim},
+        [LMQ_ROLE_STREAM_ROUTER_NORM] = {h->dim, 0},
+        [LMQ_ROLE_STREAM_PREDICT] = {streams * streams, streams},
+        [LMQ_ROLE_STREAM_CORRECT] = {streams, streams},
+        [LMQ_ROLE_STREAM_SCALE] = {h->dim, 0},
+        [LMQ_ROLE_BYPASS_A] = {h->residual_rank, h->dim},
+        [LMQ_ROLE_BYPASS_B] = {h->dim, h->residual_rank},
+        [LMQ_ROLE_BYPASS_NORM] = {h->dim, 0},
         [LMQ_ROLE_LAYER_SCALE] = {1, 0},
         [LMQ_ROLE_ACT_POSITIVE] = {1, 0},
         [LMQ_ROLE_ACT_NEGATIVE] = {1, 0},

@@ -17,7 +17,7 @@
 struct role_info {
     const char *name; /* without ".weight" */
     bool is_per_layer;
-    enum { NO_ITEMS, EXPERTS, HEADS, PERHAPS_HEADS } items;
+    enum { NO_ITEMS, EXPERTS, HEADS, PERHAPS_HEADS, STREAMS } items;
     int block, order;
 };
 
@@ -29,6 +29,14 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_INPUTS] = {"per_layer_token_embd", false, NO_ITEMS, 0, 3},
     [LMQ_ROLE_INPUTS_PROJ] = {"per_layer_model_proj", false, NO_ITEMS, 0, 4},
     [LMQ_ROLE_INPUTS_NORM] = {"per_layer_proj_norm", false, NO_ITEMS, 0, 5},
+    [LMQ_ROLE_STREAMS_IN] = {"altup_proj", false, STREAMS, 0, 6},
+    [LMQ_ROLE_STREAM_ROUTER] = {"altup_router", true, NO_ITEMS, 0, 33},
+    [LMQ_ROLE_STREAM_ROUTER_NORM] = {"altup_router_norm", true, NO_ITEMS, 0,
+                                     34},
+    [LMQ_ROLE_STREAM_PREDICT] = {"altup_predict_coef", true, NO_ITEMS, 0, 35},
+    [LMQ_ROLE_BYPASS_A] = {"laurel_l", true, NO_ITEMS, 0, 36},
+    [LMQ_ROLE_BYPASS_B] = {"laurel_r", true, NO_ITEMS, 0, 37},
+    [LMQ_ROLE_BYPASS_NORM] = {"laurel_post_norm", true, NO_ITEMS, 0, 38},
     [LMQ_ROLE_ATTN_NORM] = {"attn_norm", true, NO_ITEMS, 0, 0},
     [LMQ_ROLE_ATTN_Q] = {"attn_q", true, NO_ITEMS, 0, 1},
     [LMQ_ROLE_ATTN_QKV] = {"attn_qkv", true, NO_ITEMS, 0, 1},
@@ -97,12 +105,15 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_ACT_BOUND] = {"ffn_act_bound", true, NO_ITEMS, 4, 13},
     [LMQ_ROLE_FFN_SUB_NORM] = {"ffn_sub_norm", true, NO_ITEMS, 4, 14},
     [LMQ_ROLE_FFN_POST_NORM] = {"post_ffw_norm", true, NO_ITEMS, 5, 0},
+    [LMQ_ROLE_STREAM_CORRECT] = {"altup_correct_coef", true, NO_ITEMS, 5, 5},
+    [LMQ_ROLE_STREAM_SCALE] = {"altup_correct_scale", true, NO_ITEMS, 5, 6},
     [LMQ_ROLE_INPUT_GATE] = {"inp_gate", true, NO_ITEMS, 5, 1},
     [LMQ_ROLE_INPUT_PROJ] = {"proj", true, NO_ITEMS, 5, 2},
     [LMQ_ROLE_INPUT_NORM] = {"post_norm", true, NO_ITEMS, 5, 3},
     [LMQ_ROLE_LAYER_SCALE] = {"layer_output_scale", true, NO_ITEMS, 5, 4},
-    [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 0, 2},
-    [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 0, 3},
+    [LMQ_ROLE_STREAMS_OUT] = {"altup_unembd_proj", false, STREAMS, 0, 0},
+    [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 1, 0},
+    [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 1, 1},
 };
 
 /* In any order, any number of times. */
@@ -309,7 +320,9 @@ lmq_role_is_small(enum lmq_role role)
 {
     return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
            role == LMQ_ROLE_DELTA_ALPHA || role == LMQ_ROLE_DELTA_ALPHA_A ||
-           role == LMQ_ROLE_DELTA_BETA || role == LMQ_ROLE_DELTA_CONV;
+           role == LMQ_ROLE_DELTA_BETA || role == LMQ_ROLE_DELTA_CONV ||
+           role == LMQ_ROLE_STREAM_ROUTER ||
+           role == LMQ_ROLE_STREAM_PREDICT || role == LMQ_ROLE_STREAM_CORRECT;
 }
 
 void
@@ -318,13 +331,14 @@ lmq_name_canonical(const struct lmq_place *place, char *name, size_t size)
     const char *part = place->part == LMQ_PART_BIAS ? "bias" : "weight";
     const char *role = roles[place->role].name;
 
-    if (place->item >= 0)
-        snprintf(name, size, "blk.%d.%s.%d.%s", (int)place->layer, role,
-                 (int)place->item, part);
-    else if (roles[place->role].is_per_layer)
-        snprintf(name, size, "blk.%d.%s.%s", (int)place->layer, role, part);
-    else
-        snprintf(name, size, "%s.%s", role, part);
+    size_t n = 0;
+
+    if (roles[place->role].is_per_layer)
+        n = (size_t)snprintf(name, size, "blk.%d.", (int)place->layer);
+    if (n < size && place->item >= 0)
+        snprintf(name + n, size - n, "%s.%d.%s", role, (int)place->item, part);
+    else if (n < size)
+        snprintf(name + n, size - n, "%s.%s", role, part);
 }
 
 /* Whether the pattern is of such a part: one at whose end the whole name of a
@@ -432,6 +446,18 @@ lmq_role_is_of_heads(enum lmq_role role)
     return roles[role].items == HEADS;
 }
 
+bool
+lmq_role_wants_item(enum lmq_role role)
+{
+    return roles[role].items == HEADS || roles[role].items == STREAMS;
+}
+
+bool
+lmq_role_is_of_streams(enum lmq_role role)
+{
+    return roles[role].items == STREAMS;
+}
+
 /* Embedding, then the layers, then what follows them, then the unknown. */
 static int
 stage(const struct lmq_place *place)
@@ -443,7 +469,8 @@ stage(const struct lmq_place *place)
         place->role == LMQ_ROLE_EMBEDDING_NORM ||
         place->role == LMQ_ROLE_INPUTS ||
         place->role == LMQ_ROLE_INPUTS_PROJ ||
-        place->role == LMQ_ROLE_INPUTS_NORM)
+        place->role == LMQ_ROLE_INPUTS_NORM ||
+        place->role == LMQ_ROLE_STREAMS_IN)
         return 0;
     return roles[place->role].is_per_layer ? 1 : 2;
 }

@@ -24,7 +24,8 @@ enum lmq_names {
 
 /* layer is -1 where a tensor belongs to none; so is item where it is neither
  * of an expert (roles FFN_*) nor of a head (ATTN_K_B, ATTN_V_B, and norms of
- * queries and keys that each head has for itself). */
+ * queries and keys that each head has for itself) nor of a stream but the
+ * first (STREAMS_*, from 0 on). */
 struct lmq_place {
     enum lmq_role role;
     enum lmq_part part;
@@ -64,14 +65,19 @@ bool lmq_role_is_per_layer(enum lmq_role role);
 enum lmq_role lmq_role_beside(enum lmq_role role);
 
 /* Matrices that are never integers: a router decides, learned positions are
- * added once per token, and what the delta rule forgets it forgets for all
- * tokens to come. They are small, and errors in them go everywhere. */
+ * added once per token, what the delta rule forgets it forgets for all
+ * tokens to come, and by some numbers streams change each other. They are
+ * small, and errors in them go everywhere. */
 bool lmq_role_is_small(enum lmq_role role);
 
-/* Whether there may be several, by number: one per expert, one per head. */
+/* Whether there may be several, by number: one per expert, per head, per
+ * stream. */
 bool lmq_role_has_items(enum lmq_role role);
 bool lmq_role_is_of_experts(enum lmq_role role); /* of a layer with experts */
 bool lmq_role_is_of_heads(enum lmq_role role);   /* always */
+bool lmq_role_is_of_streams(enum lmq_role role); /* always, and in no layer */
+/* Whether there is none without a number. */
+bool lmq_role_wants_item(enum lmq_role role);
 /* Of a recurrent layer: the whole, or of queries, keys or values. */
 bool lmq_role_is_convolution(enum lmq_role role);
 

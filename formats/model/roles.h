@@ -77,6 +77,17 @@ enum lmq_role {
     LMQ_ROLE_ATTN_GATE_A = 65,       /* the first of two that make gates */
     LMQ_ROLE_ATTN_SUB_NORM = 66,     /* of what all heads give, */
     LMQ_ROLE_FFN_SUB_NORM = 67,      /* of what ffn_down looks at */
+    LMQ_ROLE_STREAMS_IN = 68,        /* several streams: one matrix for each but
+                                        the first, from the embedding, */
+    LMQ_ROLE_STREAMS_OUT = 69,       /* and to what the head looks at */
+    LMQ_ROLE_STREAM_ROUTER = 70,     /* what streams make of each other: by */
+    LMQ_ROLE_STREAM_ROUTER_NORM = 71, /* what the first one says, */
+    LMQ_ROLE_STREAM_PREDICT = 72,    /* before a layer */
+    LMQ_ROLE_STREAM_CORRECT = 73,    /* and behind it */
+    LMQ_ROLE_STREAM_SCALE = 74,      /* of what a layer's input meets */
+    LMQ_ROLE_BYPASS_A = 75,          /* past attention: two matrices, */
+    LMQ_ROLE_BYPASS_B = 76,
+    LMQ_ROLE_BYPASS_NORM = 77,       /* and of what they give */
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

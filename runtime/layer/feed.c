@@ -5,6 +5,10 @@
  *   hidden = act(gate) * up               (n, hidden_dim)
  *   out = W_down hidden                   (n, dim)
  *
+ * A sparse layer goes on with what of gate stands out:
+ *   level = mean(gate) + sparse_cut * deviation(gate)        (n)
+ *   gate = max(gate - level, 0)
+ *
  * Without a gate, hidden = act(up). `hidden` takes the place of gate or up. In
  * some models gate and up are limited, and up has something added to it; in
  * some hidden is normed.
@@ -162,12 +166,62 @@ norm_hidden(const struct lmq_member *member, const struct lmq_gain *gain,
     }
 }
 
+/* ---- What stands out ---- */
+
+#define LANES ((size_t)8)
+
+/* The sum of (x - shift)^power, with power 1 or 2. */
+static double
+sum_of(const float *x, size_t n, double shift, int power)
+{
+    double sums[LANES] = {0}, sum = 0;
+
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t j = 0; j < LANES && j < n - i; j++) {
+            double d = (double)x[i + j] - shift;
+            sums[j] += power == 1 ? d : d * d;
+        }
+    for (size_t j = 0; j < LANES; j++)
+        sum += sums[j];
+    return sum;
+}
+
+/* The levels of this member's share of the tokens, whose gate gets its bias. */
+static void
+make_levels(const struct lmq_member *member, const struct lmq_matrix *w_gate)
+{
+    size_t width = w_gate->n_rows, from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        float *gate = member->work->gate + t * width;
+        if (w_gate->bias != NULL)
+            member->kernels->add(gate, w_gate->bias, width);
+        double mean = sum_of(gate, width, 0, 1) / (double)width;
+        double squares = sum_of(gate, width, mean, 2) / (double)width;
+        member->work->levels[t] =
+            (float)(mean + member->h->sparse_cut * sqrt(squares));
+    }
+}
+
+/* gate = max(gate - level, 0); what is no number stays so. */
+static void
+cut(float *gate, float level, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float above = gate[i] - level;
+        gate[i] = above < 0 ? 0 : above;
+    }
+}
+
 void
 lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
         const struct lmq_gain *sub_norm, struct lmq_operand *xn, float *out)
 {
     struct lmq_work *work = member->work;
     size_t width = ffn->up.n_rows, from, to;
+    bool is_sparse = lmq_layer_is_sparse(member->h, member->index);
+    struct lmq_ffn unbiased = *ffn; /* whose gate has had its bias */
     struct lmq_operand hidden = /* (n, width) */
         lmq_operand_of(member, lmq_ffn_hidden(member), width);
 
@@ -175,12 +229,19 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
         lmq_multiply(member, &ffn->gate, xn, work->gate); /* (n, width) */
     lmq_multiply(member, &ffn->up, xn, work->up);         /* (n, width) */
     lmq_barrier(member); /* pieces are cut otherwise than products */
+    if (is_sparse) {
+        make_levels(member, &ffn->gate);
+        unbiased.gate.bias = NULL;
+        lmq_barrier(member); /* pieces change what levels are of */
+    }
     lmq_member_share(member, member->n * lmq_row_pieces(width), &from,
                      &to);
     for (size_t i = from; i < to; i++) {
         struct lmq_row_piece piece = lmq_row_piece_at(i, width);
         size_t at = piece.row * width + piece.column;
-        lmq_ffn_activate(member, ffn, work->gate + at, work->up + at,
+        if (is_sparse)
+            cut(work->gate + at, work->levels[piece.row], piece.size);
+        lmq_ffn_activate(member, &unbiased, work->gate + at, work->up + at,
                          piece.column, piece.size);
     }
     lmq_barrier(member); /* a row of W_down, or a norm, reads all of hidden */

@@ -7,6 +7,9 @@
  *
  * At the end of a layer:
  *   x += norm(W_proj (act(W_gate x) * its input))            (n, dim)
+ *
+ * With several streams it is a scaled x that W_gate is multiplied with, and all
+ * but x that the result is added to.
  */
 #include "config.h"
 
@@ -16,6 +19,7 @@
 
 #include "runtime/layer/feed.h"
 #include "runtime/layer/norm.h"
+#include "runtime/layer/streams.h"
 #include "runtime/product.h"
 
 /* ---- For all layers ---- */
@@ -51,7 +55,10 @@ lmq_inputs_make(const struct lmq_member *member, const int32_t *tokens,
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
         float *rows = member->work->input_rows + t * width; /* (L, D) */
-        lmq_matrix_row(&model->inputs, (size_t)tokens[t], rows);
+        size_t row = (size_t)tokens[t] < model->inputs.n_rows
+                         ? (size_t)tokens[t]
+                         : 0;
+        lmq_matrix_row(&model->inputs, row, rows);
         mix(member, rows, projected + t * width, inputs + t * width);
     }
 }
@@ -65,7 +72,8 @@ lmq_inputs_add(const struct lmq_member *member)
     struct lmq_work *work = member->work;
     size_t dim = member->h->dim, each = member->h->layer_input_dim, from, to;
     size_t width = each * member->h->n_layers;
-    struct lmq_operand x = lmq_operand_of(member, work->x, dim); /* (n, dim) */
+    struct lmq_operand x = /* (n, dim) */
+        lmq_operand_of(member, lmq_streams_face(member), dim);
     struct lmq_operand hidden = /* (n, each) */
         lmq_operand_of(member, work->gate, each);
 
@@ -88,6 +96,9 @@ lmq_inputs_add(const struct lmq_member *member)
     for (size_t t = from; t < to; t++) {
         float *out = work->out + t * dim;
         lmq_norm(member->h, &feed->input_norm, out, dim, out);
-        member->kernels->add(work->x + t * dim, out, dim); /* x += norm(out) */
+        if (member->h->n_streams > 0)
+            lmq_streams_add(member, t, out); /* streams += norm(out) */
+        else
+            member->kernels->add(work->x + t * dim, out, dim); /* x += ... */
     }
 }

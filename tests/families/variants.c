@@ -617,8 +617,10 @@ add_seldom(struct builder *b, enum lmq_role role, int32_t l)
     lmq_model_shape(b->h, &place, dims, &n_dims);
     if (n_dims == 1)
         add(b, place, 0, dims[0], 1, 0.1);
-    else
+    for (uint32_t i = 0; n_dims == 2 && (i == 0 || i < n_items); i++) {
+        place.item = n_items > 0 ? (int32_t)i : -1;
         add(b, place, dims[0], dims[1], 0, 1 / sqrt((double)dims[1]));
+    }
 }
 
 static void
@@ -639,8 +641,10 @@ add_all(struct builder *b)
     }
     if (h->has_embedding_norm)
         add_norm(b, LMQ_ROLE_EMBEDDING_NORM, -1, -1, h->dim);
-    for (int role = LMQ_ROLE_INPUTS; role <= LMQ_ROLE_SHARED_POST_NORM; role++)
-        for (int32_t l = 0; l < (int32_t)h->n_layers; l++)
+    for (int role = LMQ_ROLE_INPUTS; role <= LMQ_ROLE_BYPASS_NORM; role++)
+        for (int32_t l = 0; l < (int32_t)h->n_layers &&
+                            (role <= LMQ_ROLE_SHARED_POST_NORM ||
+                             role >= LMQ_ROLE_STREAMS_IN); l++)
             if (lmq_role_is_per_layer((enum lmq_role)role))
                 add_seldom(b, (enum lmq_role)role, l);
             else if (l == 0)

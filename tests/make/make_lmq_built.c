@@ -221,7 +221,7 @@ static void
 make_places(void)
 {
     const struct built_tensor role[] = {
-        {.name = "a later role", .role = 77, .layer = 3, .item = 12,
+        {.name = "a later role", .role = 177, .layer = 3, .item = 12,
          .n_dims = 1, .dims = {2}, .values = two, .values_size = 8}};
     struct built_lmq file = file_of(alias_first, COUNT(alias_first));
 

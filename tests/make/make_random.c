@@ -243,6 +243,19 @@ has_windows(const struct lmq_hparams *h)
     return has;
 }
 
+/* Where each layer mixes, with a norm before. */
+static void
+describe_bypass(struct lmq_hparams *h)
+{
+    bool may_have = h->residual == LMQ_RESIDUAL_SEQUENTIAL;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        may_have &= lmq_layer_mixes(h, i) &&
+                    !lmq_layer_is(h, i, LMQ_LAYER_BESIDE) &&
+                    lmq_layer_norm_place(h, i) != LMQ_NORMS_AFTER;
+    h->residual_rank = may_have && once_in(2) ? from_to(1, 6) : 0;
+}
+
 static void
 describe_kinds(struct lmq_hparams *h)
 {
@@ -251,6 +264,14 @@ describe_kinds(struct lmq_hparams *h)
     h->has_mixture_norm = once_in(4);
     h->has_value_norm = h->kv_lora_rank == 0 && once_in(3);
     h->layer_input_dim = once_in(3) ? from_to(1, 5) : 0;
+    if (h->layer_input_dim > 0 && once_in(2))
+        h->layer_input_vocab = from_to(1, h->vocab_size + 3);
+    h->n_streams = once_in(3) ? from_to(2, 4) : 0;
+    describe_bypass(h);
+    h->sparse_cut = once_in(2) ? number(0, 2) : 0;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (once_in(3))
+            h->layers[i] |= LMQ_LAYER_SPARSE;
     if (h->kv_lora_rank > 0 || once_in(2))
         return;
     if (h->qk_norm == LMQ_QK_NORM_HEADS)

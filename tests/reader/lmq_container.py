@@ -28,7 +28,7 @@ ELEMENT_BF16, ELEMENT_E4M3, ELEMENT_E5M2 = 2, 4, 5
 # Roles: name, shape (section 10 of lmq(5)); '*' has an item always, '?' may.
 ROLES = {
     1: ('token_embd', 'vocab_size dim'), 13: ('position_embd', 'context dim'),
-    38: ('token_embd_norm', 'dim'), 39: ('per_layer_token_embd', 'vocab_size inputs'),
+    38: ('token_embd_norm', 'dim'), 39: ('per_layer_token_embd', 'input_rows inputs'),
     40: ('per_layer_model_proj', 'inputs dim'),
     41: ('per_layer_proj_norm', 'layer_input_dim'),
     4: ('blk.attn_norm', 'dim'), 5: ('blk.attn_q', 'heads*h seen'),
@@ -66,7 +66,14 @@ ROLES = {
     53: ('blk.ffn_act_slope', 'one'), 54: ('blk.ffn_act_bound', 'one'),
     17: ('blk.post_ffw_norm', 'dim'), 42: ('blk.inp_gate', 'layer_input_dim dim'),
     43: ('blk.proj', 'dim layer_input_dim'), 44: ('blk.post_norm', 'dim'),
-    45: ('blk.layer_output_scale', 'one'), 3: ('output_norm', 'dim'),
+    45: ('blk.layer_output_scale', 'one'),
+    68: ('altup_proj*', 'dim dim'), 69: ('altup_unembd_proj*', 'dim dim'),
+    70: ('blk.altup_router', 'n_streams dim'), 71: ('blk.altup_router_norm', 'dim'),
+    72: ('blk.altup_predict_coef', 'SxS n_streams'),
+    73: ('blk.altup_correct_coef', 'n_streams n_streams'),
+    74: ('blk.altup_correct_scale', 'dim'),
+    75: ('blk.laurel_l', 'residual_rank dim'), 76: ('blk.laurel_r', 'dim residual_rank'),
+    77: ('blk.laurel_post_norm', 'dim'), 3: ('output_norm', 'dim'),
     2: ('output', 'vocab_size dim')}
 
 HUGE, LONG = 16777216, 268435456
@@ -95,11 +102,13 @@ for _type, _limit, _default, _least, _names in (
         ('count', 65536, 0, 0, 'n_delta_key_heads n_delta_value_heads'),
         ('count', HUGE, 0, 0, 'delta_key_dim delta_value_dim step_rank gate_rank'),
         ('count', 16, 0, 0, 'conv_width'),
-        ('count', HUGE, 0, 0, 'full_head_dim borrowing_hidden_dim layer_input_dim'),
+        ('count', HUGE, 0, 0, 'full_head_dim borrowing_hidden_dim layer_input_dim '
+         'layer_input_vocab residual_rank'),
+        ('count', 8, 0, 0, 'n_streams'),
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
-         'score_growth glu_limit glu_offset latent_eps router_reach state_eps'),
+         'score_growth glu_limit glu_offset sparse_cut latent_eps router_reach state_eps'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
@@ -124,7 +133,7 @@ for _type, _limit, _default, _least, _names in (
          'recurrence'),
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
-         'beside_layers sinkless_layers after_layers'),
+         'beside_layers sinkless_layers after_layers sparse_layers'),
         ('factors', 512, (), None, 'rope_short rope_long'),
         ('keys', None, None, None, 'requires')):
     for _name in _names.split():
@@ -362,9 +371,10 @@ class Record:
         if self.role in ROLES and self.part <= 1:
             check(self.name == canonical(self.role, self.part, self.layer, self.item)
                   and (self.layer >= 0) == (
-                      self.role not in (1, 2, 3, 13, 38, 39, 40, 41))
-                  and (self.item == -1 if self.role not in (10, 11, 12, 14, 15, 30, 31)
-                       else self.item >= 0 or self.role not in (30, 31)),
+                      self.role not in (1, 2, 3, 13, 38, 39, 40, 41, 68, 69))
+                  and (self.item == -1
+                       if self.role not in (10, 11, 12, 14, 15, 30, 31, 68, 69)
+                       else self.item >= 0 or self.role not in (30, 31, 68, 69)),
                   'R28', f'no such tensor of role {self.role}')
         check(self.role or self.layer == self.item == -1, 'R29',
               'role 0 with layer or item')

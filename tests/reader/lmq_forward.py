@@ -155,6 +155,10 @@ class Description:
             self.lender, range(self.n_layers - self.n_borrowing, self.n_layers)),
            'a borrower without a lender')
         m5(self.n_layers * self.layer_input_dim <= HUGE, 'layer_input_dim')
+        m5(self.n_streams != 1 and self.n_streams * self.dim <= HUGE, 'n_streams')
+        m5(not self.residual_rank or self.residual == 'sequential' and not self.feeding
+           and not self.delta - self.alone
+           and 'after' not in map(self.place, range(self.n_layers)), 'residual_rank')
         m5(not self.expert_norms or not self.n_experts
            or self.residual == 'sequential', 'expert_norms')
         if self.n_experts and self.bare != set(range(self.n_layers)):
@@ -219,7 +223,8 @@ class Description:
             hidden = self.expert_dim
         elif self.borrows(layer) and self.borrowing_hidden_dim:
             hidden = self.borrowing_hidden_dim
-        sizes = {'one': 1, 'heads': heads, 'heads*h': heads * h, 'heads*v': heads * v,
+        sizes = {'one': 1, 'SxS': self.n_streams ** 2,
+                 'input_rows': self.layer_input_vocab or self.vocab_size, 'heads': heads, 'heads*h': heads * h, 'heads*v': heads * v,
                  'gate': heads if self.attn_gate_by_head else heads * v,
                  'kv*h': kv * h, 'kv*v': kv * v, 'inputs': self.n_layers *
                  self.layer_input_dim, 'k': self.k,
@@ -287,6 +292,8 @@ class Description:
             add(40)
             if normed:
                 add(41)
+        for role in (68, 69) if self.n_streams else ():
+            add(role, items=range(self.n_streams - 1))
         if normed:
             add(3)
         add(2, must=False)
@@ -327,6 +334,11 @@ class Description:
             roles += [45] if self.layer_scale else []
             if self.layer_input_dim:
                 roles += [42, 43, 44] if normed else [42, 43]
+            if self.n_streams:
+                roles += [70, 72, 73] + ([71] if normed else [])
+                roles += [74] if self.layer_input_dim else []
+            if self.residual_rank and mixes:
+                roles += [75, 76] + ([77] if normed else [])
             if self.expert_norms and self.has_experts(i):
                 roles += [49] + ([46, 47, 48] if normed else [])
                 roles += [50] if normed and self.shared_dim else []
@@ -641,6 +653,10 @@ class Computation:
         if not d.gated:
             return self.act(h, layer)
         g = self.product(u, gate, layer, item)
+        if layer in d.sparse_layers and gate == 10 and not d.has_experts(layer):
+            mean = g.mean(-1, keepdims=True)
+            deviation = np.sqrt(((g - mean) ** 2).mean(-1, keepdims=True))
+            g = np.maximum(g - mean - d.sparse_cut * deviation, 0)
         if d.glu_limit > 0:
             g, h = np.minimum(g, d.glu_limit), np.clip(h, -d.glu_limit, d.glu_limit)
         return self.act(g, layer) * (h + d.glu_offset)
@@ -736,8 +752,39 @@ class Computation:
             return None
         shape = len(tokens), d.n_layers, d.layer_input_dim
         p = self.norm((self.product(x, 40) / math.sqrt(d.dim)).reshape(shape), 41)
-        r = math.sqrt(d.layer_input_dim) * self.tensor(39)[tokens].reshape(shape)
+        rows = np.where(tokens < (d.layer_input_vocab or d.vocab_size), tokens, 0)
+        r = math.sqrt(d.layer_input_dim) * self.tensor(39)[rows].reshape(shape)
         return (p + r) / math.sqrt(2)
+
+    # Section 14: several streams.
+
+    @staticmethod
+    def as_large(y, x):
+        size = np.maximum((y * y).mean(-1, keepdims=True), 1e-5)
+        return y * np.sqrt((x * x).mean(-1, keepdims=True) / size)
+
+    def said(self, x, layer, role):
+        m = np.tanh(self.product(self.norm(x, 71, layer) / self.d.dim, 70, layer))
+        return self.product(m, role, layer)
+
+    def spread(self, x):
+        return [x] + [self.as_large(x @ self.tensor(68, item=j).T, x)
+                      for j in range(self.d.n_streams - 1)]
+
+    def predict(self, streams, layer):
+        n = len(streams)
+        c = self.said(streams[0], layer, 72).reshape(-1, n, n)
+        return [s + sum(c[:, j, i, None] * old for i, old in enumerate(streams))
+                for j, s in enumerate(streams)]
+
+    def correct(self, x, streams, layer):
+        c, p = self.said(x, layer, 73), streams[0]
+        return [s + (1 + c[:, j, None]) * (x - p) for j, s in enumerate(streams)]
+
+    def gather(self, streams):
+        x = streams[0]
+        return sum((self.as_large(s @ self.tensor(69, item=j).T, x)
+                    for j, s in enumerate(streams[1:])), x) / len(streams)
 
     def run(self, tokens, long):
         d = self.d
@@ -747,7 +794,12 @@ class Computation:
         if d.embedding_norm:
             x = self.norm(x, 38)
         self.lent, inputs = {}, self.inputs(x, tokens)
+        streams = self.spread(x) if d.n_streams else [x]
         for i in range(d.n_layers):
+            if d.n_streams:
+                streams = self.predict(streams, i)
+                x = streams[0]
+
             def before(x, role):
                 return x if d.place(i) == 'after' else self.norm(x, role, i)
 
@@ -761,6 +813,9 @@ class Computation:
                 a = after(self.attention(u, i, long), 16)
             if d.residual == 'sequential':
                 x = x + d.residual_scale * a
+            if d.residual_rank:
+                past = self.product(self.product(u, 75, i), 76, i)
+                x = (x + u + self.norm(past, 77, i)) / math.sqrt(2)
             if i not in d.bare:
                 if d.residual != 'parallel_one_norm':
                     u = before(x, 9)
@@ -768,12 +823,19 @@ class Computation:
             x = x + d.residual_scale * f
             if d.residual != 'sequential':
                 x = x + d.residual_scale * a
+            if d.n_streams:
+                streams = self.correct(x, streams, i)
+                x = streams[0]
             if d.layer_input_dim:
-                y = self.act(self.product(x, 42, i), i) * inputs[:, i]
-                x = x + self.norm(self.product(y, 43, i), 44, i)
+                seen = x * self.tensor(74, i) if d.n_streams else x
+                y = self.act(self.product(seen, 42, i), i) * inputs[:, i]
+                y = self.norm(self.product(y, 43, i), 44, i)
+                streams[1:] = [s + y for s in streams[1:]]
+                x = x if d.n_streams else x + y
             if d.layer_scale:
                 x = x * self.tensor(45, i)[0]
-        y = self.norm(x, 3)
+            streams[0] = x
+        y = self.norm(self.gather(streams) if d.n_streams else x, 3)
         if self.tensor(2) is not None:
             y = self.product(y, 2)
         else:

@@ -27,6 +27,7 @@ struct run {
     size_t batch;
     double done;      /* windows times layers, of which the head is one */
     float **streams;  /* per side: (batch, context, dim) */
+    float **further;  /* per side: (batch, context, n_streams - 1, dim) */
     float **inputs;   /* per side: (batch, context, n_layers *
                          layer_input_dim) */
     struct lmq_kv *lent; /* (n_sides, batch, LMQ_KV_LENDERS): keys and values
@@ -52,6 +53,8 @@ tear_down(struct run *run)
     for (size_t i = 0; i < run->in->n_sides; i++) {
         if (run->streams != NULL)
             lmq_mem_free(run->streams[i]);
+        if (run->further != NULL)
+            lmq_mem_free(run->further[i]);
         if (run->inputs != NULL)
             lmq_mem_free(run->inputs[i]);
     }
@@ -66,6 +69,7 @@ tear_down(struct run *run)
     free(run->views);
     free(run->layers);
     free(run->streams);
+    free(run->further);
     free(run->inputs);
     free(run->lent);
     free(run->scratch);
@@ -131,6 +135,7 @@ set_up(struct run *run, struct lmq_error *err)
     n_threads = (size_t)run->work.n_threads;
     run->views = calloc(in->n_sides, sizeof(*run->views));
     run->streams = calloc(in->n_sides, sizeof(*run->streams));
+    run->further = calloc(in->n_sides, sizeof(*run->further));
     run->inputs = calloc(in->n_sides, sizeof(*run->inputs));
     run->layers = calloc(h->n_layers, sizeof(*run->layers));
     for (int i = 0; i < 2; i++)
@@ -141,7 +146,8 @@ set_up(struct run *run, struct lmq_error *err)
     run->rows = calloc(run->context, sizeof(*run->rows));
     bool is_complete = make_caches(run) && make_lent(run) &&
                        run->views != NULL && run->streams != NULL &&
-                       run->inputs != NULL && run->layers != NULL &&
+                       run->further != NULL && run->inputs != NULL &&
+                       run->layers != NULL &&
                        run->logits[0] != NULL && run->logits[1] != NULL &&
                        run->scratch != NULL && run->drifts != NULL &&
                        run->rows != NULL;
@@ -150,9 +156,13 @@ set_up(struct run *run, struct lmq_error *err)
         run->views[i].layers = run->layers;
         run->streams[i] = lmq_mem_aligned(
             run->batch * run->context * h->dim, sizeof(float));
+        run->further[i] = lmq_mem_aligned(
+            run->batch * run->context * lmq_streams_width(h) + 1,
+            sizeof(float));
         run->inputs[i] = lmq_mem_aligned(
             run->batch * run->context * lmq_inputs_width(h) + 1, sizeof(float));
-        is_complete = run->streams[i] != NULL && run->inputs[i] != NULL;
+        is_complete = run->streams[i] != NULL && run->further[i] != NULL &&
+                      run->inputs[i] != NULL;
     }
     return is_complete ? LMQ_OK : lmq_fail_nomem(err);
 }
@@ -171,9 +181,14 @@ compose_ends(struct run *run, size_t side)
         view->inputs = reference->inputs;
         view->inputs_proj = reference->inputs_proj;
         view->inputs_norm = reference->inputs_norm;
+        memcpy(view->streams_in, reference->streams_in,
+               sizeof(view->streams_in));
     }
-    if (restored & LMQ_PARTS_HEAD)
+    if (restored & LMQ_PARTS_HEAD) {
         view->head = reference->head;
+        memcpy(view->streams_out, reference->streams_out,
+               sizeof(view->streams_out));
+    }
     const struct lmq_owner *owner = run->observer->owner;
     if (owner != NULL)
         owner->ends(owner->context, side, view);
@@ -235,8 +250,9 @@ point_at(struct run *run, size_t side, size_t slot, size_t first)
     const struct lmq_hparams *h = hparams_of(run->in);
 
     run->work.x = stream_of(run, side, slot) + first * h->dim;
-    run->work.inputs = run->inputs[side] +
-                       (slot * run->context + first) * lmq_inputs_width(h);
+    size_t token = slot * run->context + first;
+    run->work.streams = run->further[side] + token * lmq_streams_width(h);
+    run->work.inputs = run->inputs[side] + token * lmq_inputs_width(h);
     run->work.activations = run->in->sides[side].activations;
 }
 
@@ -290,9 +306,13 @@ join(struct run *run, size_t side, const struct lmq_window *windows, size_t n)
 {
     const struct lmq_hparams *h = hparams_of(run->in);
     size_t base = run->in->sides[side].base, width = lmq_inputs_width(h);
+    size_t further = lmq_streams_width(h);
 
     for (size_t slot = 0; slot < n; slot++) {
         size_t at = slot * run->context * width;
+        size_t beside = slot * run->context * further;
+        memcpy(run->further[side] + beside, run->further[base] + beside,
+               windows[slot].n * further * sizeof(float));
         memcpy(stream_of(run, side, slot), stream_of(run, base, slot),
                windows[slot].n * h->dim * sizeof(float));
         memcpy(run->inputs[side] + at, run->inputs[base] + at,

@@ -61,7 +61,9 @@ static double
 window_bytes(const struct lmq_lockstep *in, size_t context)
 {
     const struct lmq_hparams *h = hparams_of(in);
-    double row = (double)(h->dim + lmq_inputs_width(h)), sum = 0;
+    double sum = 0;
+    double row =
+        (double)(h->dim + lmq_streams_width(h) + lmq_inputs_width(h));
 
     for (size_t side = 0; side < in->n_sides; side++) {
         enum lmq_kv_type type =
@@ -102,7 +104,12 @@ end_bytes(const struct lmq_model *model)
     bool has_copy =
         model->embedding.is_copied && model->head.tensor != NULL;
 
-    return (double)lmq_matrix_bytes(&model->head) +
+    double streams = 0;
+
+    for (uint32_t i = 1; i < model->hparams.n_streams; i++)
+        streams += (double)lmq_matrix_bytes(&model->streams_in[i - 1]) +
+                   (double)lmq_matrix_bytes(&model->streams_out[i - 1]);
+    return (double)lmq_matrix_bytes(&model->head) + streams +
            (double)lmq_matrix_bytes(&model->inputs_proj) +
            (model->inputs.is_copied ? (double)lmq_matrix_bytes(&model->inputs)
                                     : 0) +

@@ -39,11 +39,13 @@ name_unit(struct lmq_unit *unit)
 {
     const char *role = lmq_role_name(unit->role);
 
+    const char *items = unit->has_items ? ".*" : "";
+
     if (unit->layer < 0)
-        snprintf(unit->name, sizeof(unit->name), "%s", role);
+        snprintf(unit->name, sizeof(unit->name), "%s%s", role, items);
     else
         snprintf(unit->name, sizeof(unit->name), "blk.%d.%s%s",
-                 (int)unit->layer, role, unit->has_items ? ".*" : "");
+                 (int)unit->layer, role, items);
 }
 
 static enum lmq_status
@@ -123,7 +125,9 @@ lmq_unit_first_layer(const struct lmq_unit *unit, size_t n_layers)
 {
     if (unit->layer >= 0)
         return (size_t)unit->layer;
-    return unit->role == LMQ_ROLE_HEAD ? n_layers : 0;
+    return unit->role == LMQ_ROLE_HEAD || unit->role == LMQ_ROLE_STREAMS_OUT
+               ? n_layers
+               : 0;
 }
 
 /* ---- Swaps ---- */
@@ -178,40 +182,66 @@ static const struct {
     {LMQ_ROLE_HEAD, offsetof(struct lmq_model, head)},
     {LMQ_ROLE_INPUTS, offsetof(struct lmq_model, inputs)},
     {LMQ_ROLE_INPUTS_PROJ, offsetof(struct lmq_model, inputs_proj)},
+    {LMQ_ROLE_STREAMS_IN, offsetof(struct lmq_model, streams_in)},
+    {LMQ_ROLE_STREAMS_OUT, offsetof(struct lmq_model, streams_out)},
 };
 
 #define N_ENDS (sizeof(ends) / sizeof(ends[0]))
 
+/* The first of as many as count_ends() says. */
 static struct lmq_matrix *
 end_of(struct lmq_model *model, size_t index)
 {
     return (struct lmq_matrix *)(void *)((char *)model + ends[index].offset);
 }
 
+static size_t
+count_ends(const struct lmq_model *model, size_t index)
+{
+    uint32_t n_streams = model->hparams.n_streams;
+
+    return !lmq_role_is_of_streams(ends[index].role) ? 1
+           : n_streams == 0                          ? 0
+                                                     : n_streams - 1;
+}
+
+static void
+swap_end(struct lmq_matrix *matrix, const struct lmq_place *place,
+         lmq_substitute *substitute, void *context)
+{
+    const struct lmq_matrix *with =
+        matrix->tensor == NULL ? NULL : substitute(context, place);
+    float *bias = matrix->bias;
+
+    if (with == NULL)
+        return;
+    *matrix = *with;
+    matrix->bias = bias;
+}
+
 void
 lmq_swap_ends(struct lmq_model *view, lmq_substitute *substitute,
               void *context)
 {
-    for (size_t i = 0; i < N_ENDS; i++) {
-        const struct lmq_place place = {ends[i].role, LMQ_PART_WEIGHT, -1, -1};
-        struct lmq_matrix *matrix = end_of(view, i);
-        const struct lmq_matrix *with =
-            matrix->tensor == NULL ? NULL : substitute(context, &place);
-        float *bias = matrix->bias;
-        if (with == NULL)
-            continue;
-        *matrix = *with;
-        matrix->bias = bias;
-    }
+    for (size_t i = 0; i < N_ENDS; i++)
+        for (size_t item = 0; item < count_ends(view, i); item++) {
+            bool has_items = lmq_role_is_of_streams(ends[i].role);
+            const struct lmq_place place = {ends[i].role, LMQ_PART_WEIGHT, -1,
+                                            has_items ? (int32_t)item : -1};
+            swap_end(end_of(view, i) + item, &place, substitute, context);
+        }
 }
 
 const struct lmq_matrix *
 lmq_matrix_at(struct lmq_model *model, const struct lmq_place *place)
 {
+    size_t item = place->item < 0 ? 0 : (size_t)place->item;
+
     for (size_t i = 0; place->layer < 0 && i < N_ENDS; i++)
-        if (ends[i].role == place->role)
-            return end_of(model, i)->tensor == NULL ? NULL
-                                                    : end_of(model, i);
+        if (ends[i].role == place->role && item < count_ends(model, i)) {
+            const struct lmq_matrix *end = end_of(model, i) + item;
+            return end->tensor == NULL ? NULL : end;
+        }
     if (place->layer < 0)
         return NULL;
     const struct lmq_layer *layer = &model->layers[place->layer];

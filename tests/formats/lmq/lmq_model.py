@@ -257,6 +257,13 @@ class Model:
                      h["n_layers"] - h["n_borrowing"], h["n_layers"])),
                  "lenders")
         need(h["n_layers"] * h["layer_input_dim"] <= WIDTH, "layer_input_dim")
+        need(h["n_streams"] != 1 and h["n_streams"] * h["dim"] <= WIDTH,
+             "n_streams")
+        need(not h["residual_rank"] or h["residual"] == "sequential" and
+             not h["feed_layers"] and
+             not {*h["delta_layers"]} & {*h["beside_layers"]} and
+             all(self.norm_place(i) != "after" for i in
+                 range(h["n_layers"])), "residual_rank")
         need(not h["expert_norms"] or not h["n_experts"] or
              h["residual"] == "sequential", "expert_norms")
 
@@ -274,11 +281,15 @@ class Model:
             yield "token_embd_norm", (dim,), False, bias
         if h["layer_input_dim"]:
             inputs = h["n_layers"] * h["layer_input_dim"]
-            yield "per_layer_token_embd", (h["vocab_size"], inputs), False, 0
+            rows = h["layer_input_vocab"] or h["vocab_size"]
+            yield "per_layer_token_embd", (rows, inputs), False, 0
             yield "per_layer_model_proj", (inputs, dim), False, False
         if h["layer_input_dim"] and norms:
             yield ("per_layer_proj_norm", (h["layer_input_dim"],), False,
                    False)
+        for j in range(max(h["n_streams"], 1) - 1):
+            yield "altup_proj.%d" % j, (dim, dim), False, False
+            yield "altup_unembd_proj.%d" % j, (dim, dim), False, False
         if norms:
             yield "output_norm", (dim,), False, bias
         yield "output", (h["vocab_size"], dim), True, True
@@ -357,6 +368,20 @@ class Model:
             yield "post_norm", (dim,), False, False
         if h["layer_scale"]:
             yield "layer_output_scale", (1,), False, False
+        s, rank = h["n_streams"], h["residual_rank"]
+        if s:
+            yield "altup_router", (s, dim), False, False
+            yield "altup_predict_coef", (s * s, s), False, False
+            yield "altup_correct_coef", (s, s), False, False
+        if s and norms:
+            yield "altup_router_norm", (dim,), False, False
+        if s and d:
+            yield "altup_correct_scale", (dim,), False, False
+        if rank and self.mixes(layer):
+            yield "laurel_l", (rank, dim), False, False
+            yield "laurel_r", (dim, rank), False, False
+        if rank and self.mixes(layer) and norms:
+            yield "laurel_post_norm", (dim,), False, False
         if not self.feeds(layer):
             return
         if not self.has_experts(layer):
@@ -450,9 +475,9 @@ class Model:
             if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 68,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 78,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 67 or r.name not in shapes:
+            if r.role == 0 or r.role > 77 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -542,17 +567,56 @@ class Model:
             xs.append(x)
         self.lent, inputs = {}, [self.inputs(x, t)
                                  for x, t in zip(xs, tokens)]
+        streams = [self.spread(x) for x in xs]  # of each token, x the first
         for layer in range(h["n_layers"]):
-            xs = self.layer(layer, xs, n)
-            xs = [self.finish(layer, x, i) for x, i in zip(xs, inputs)]
-        y = self.norm("output_norm", xs[-1])
+            streams = [self.predict(layer, s) for s in streams]
+            xs = self.layer(layer, [s[0] for s in streams], n)
+            streams = [self.finish(layer, self.correct(layer, s, x), i)
+                       for s, x, i in zip(streams, xs, inputs)]
+        y = self.norm("output_norm", self.gather(streams[-1]))
         head = "output" if self.matrix("output.weight") else "token_embd"
         out = [sum(a * b for a, b in zip(row, y))
                for row in self.matrix(head + ".weight")]
         out = add(out, self.vector("output.bias") or [0] * len(out))
         return [cap(a * h["logit_scale"], h["logit_softcap"]) for a in out]
 
+    # Several streams, section 14
+
+    def spread(self, x):
+        return [x] + [as_large(self.product("altup_proj.%d" % j, x), x)
+                      for j in range(max(self.h["n_streams"], 1) - 1)]
+
+    def said(self, at, x):
+        u = [a / len(x) for a in self.norm(at + "altup_router_norm", x)]
+        return [math.tanh(a) for a in self.product(at + "altup_router", u)]
+
+    def predict(self, layer, streams):
+        at, n = "blk.%d." % layer, self.h["n_streams"]
+        if not n:
+            return streams
+        c = cut(self.product(at + "altup_predict_coef",
+                             self.said(at, streams[0])), n)
+        return [[sum((w * a for w, a in zip(row, each)), own) for own, each
+                 in zip(stream, zip(*streams))]
+                for row, stream in zip(c, streams)]
+
+    def correct(self, layer, streams, x):
+        at = "blk.%d." % layer
+        if not self.h["n_streams"]:
+            return [x]
+        c = self.product(at + "altup_correct_coef", self.said(at, x))
+        return [[a + (1 + w) * (new - old) for a, new, old in
+                 zip(stream, x, streams[0])] for w, stream in zip(c, streams)]
+
+    def gather(self, streams):
+        x = streams[0]
+        seen = [x] + [as_large(self.product("altup_unembd_proj.%d" % j, s), x)
+                      for j, s in enumerate(streams[1:])]
+        return [sum(each) / len(seen) for each in zip(*seen)]
+
     def inputs(self, x, token):  # section 13
+        if token >= (self.h["layer_input_vocab"] or math.inf):
+            token = 0
         h, d = self.h, self.h["layer_input_dim"]
         if not d:
             return None
@@ -565,17 +629,21 @@ class Model:
         return [[(a + math.sqrt(d) * b) / math.sqrt(2)
                  for a, b in zip(*both)] for both in zip(p, r)]
 
-    def finish(self, layer, x, inputs):
-        at = "blk.%d." % layer
+    def finish(self, layer, streams, inputs):
+        at, x = "blk.%d." % layer, streams[0]
+        if inputs and len(streams) > 1:
+            x = [a * b for a, b in
+                 zip(x, self.vector(at + "altup_correct_scale.weight"))]
         if inputs:
             y = [self.act(a, at + "ffn_%s") * b for a, b in
                  zip(self.product(at + "inp_gate", x), inputs[layer])]
-            x = add(x, self.norm(at + "post_norm",
-                                 self.product(at + "proj", y)))
+            y = self.norm(at + "post_norm", self.product(at + "proj", y))
+            streams = streams[:1] + [add(s, y) for s in streams[1:]] \
+                if len(streams) > 1 else [add(x, y)]
         if self.h["layer_scale"]:
-            x = [a * self.vector(at + "layer_output_scale.weight")[0]
-                 for a in x]
-        return x
+            streams[0] = [a * self.vector(at + "layer_output_scale.weight")[0]
+                          for a in streams[0]]
+        return streams
 
     def mixed(self, layer, at, xs, n):
         h, after = self.h, self.norm_place(layer) == "after"
@@ -585,7 +653,14 @@ class Model:
             a = [self.norm(at + "post_attention_norm", x) for x in a]
         scale = h["residual_scale"]
         a = [[scale * b for b in x] for x in a]
-        return [add(x, y) for x, y in zip(xs, a)], u
+        out = [add(x, y) for x, y in zip(xs, a)]
+        if h["residual_rank"]:
+            past = [self.norm(at + "laurel_post_norm", self.product(
+                at + "laurel_r", self.product(at + "laurel_l", v)))
+                for v in u]
+            out = [[a / math.sqrt(2) for a in add(x, add(v, y))]
+                   for x, v, y in zip(out, u, past)]
+        return out, u
 
     def layer(self, layer, xs, n):
         h, at, before, u = self.h, "blk.%d." % layer, xs, None
@@ -602,16 +677,21 @@ class Model:
         for x, v in zip(xs, u):
             f = self.experts(at, v, x) if self.has_experts(layer) else \
                 self.feed(at + "ffn_%s", v, h["sub_norms"] and
-                          at + "ffn_sub_norm")
+                          at + "ffn_sub_norm", layer in h["sparse_layers"])
             if place != "before" or self.norms_mixture(layer):
                 f = self.norm(at + "post_ffw_norm", f)
             out.append(add(x, [scale * b for b in f]))
         return out
 
-    def feed(self, name, u, norm=None):
+    def feed(self, name, u, norm=None, is_sparse=False):
         up = self.product(name % "up", u)
         if self.h["gated"]:
             gate = self.product(name % "gate", u)
+            if is_sparse:
+                mean = sum(gate) / len(gate)
+                level = mean + self.h["sparse_cut"] * math.sqrt(
+                    sum((a - mean) ** 2 for a in gate) / len(gate))
+                gate = [max(a - level, 0.0) for a in gate]
             most = self.h["glu_limit"] or math.inf
             gate = [min(a, most) for a in gate]
             up = [min(max(a, -most), most) + self.h["glu_offset"] for a in up]
@@ -962,6 +1042,13 @@ class Model:
         if kind == "longrope":
             return f / h["rope_long" if n > length else "rope_short"][i]
         return f / h["rope_short"][i] if kind == "factors" else f
+
+
+def as_large(y, x):
+    """y, made as large as x."""
+    size = max(sum(a * a for a in y) / len(y), 1e-5)
+    factor = math.sqrt(sum(a * a for a in x) / len(x) / size)
+    return [a * factor for a in y]
 
 
 def sigmoid(x):

@@ -34,14 +34,18 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "ffn_act_positive ffn_act_negative ffn_act_slope "
          "ffn_act_bound ssm_d ssm_q ssm_k ssm_v ssm_gate ssm_output "
          "ssm_alpha_a ssm_alpha_norm ssm_k_norm ssm_q_norm "
-         "attn_gate_a attn_sub_norm ffn_sub_norm").split()
-OUTSIDE = (1, 2, 3, 13, 38, 39, 40, 41)
+         "attn_gate_a attn_sub_norm ffn_sub_norm altup_proj altup_unembd_proj altup_router "
+         "altup_router_norm altup_predict_coef altup_correct_coef "
+         "altup_correct_scale laurel_l laurel_r laurel_post_norm").split()
+ALONE, STREAMS = (1, 2, 3, 13, 38, 39, 40, 41), (68, 69)
+OUTSIDE = ALONE + STREAMS
 WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31)
 NUMBER = r"(0|[1-9]\d*)"
 CANONICAL = re.compile(
-    r"(%s|blk\.%s\.(%s|(%s)\.%s))\.(weight|bias)" % (
-        "|".join(ROLES[i] for i in OUTSIDE), NUMBER,
-        "|".join(ROLES[4:13] + ROLES[14:38] + ROLES[42:]),
+    r"(%s|(%s)\.%s|blk\.%s\.(%s|(%s)\.%s))\.(weight|bias)" % (
+        "|".join(ROLES[i] for i in ALONE),
+        "|".join(ROLES[i] for i in STREAMS), NUMBER, NUMBER,
+        "|".join(ROLES[4:13] + ROLES[14:38] + ROLES[42:68] + ROLES[70:]),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
 PLAIN, Q8, ALIAS, ROTATED_WHOLE, ROTATED_ALL, UNKNOWN = range(6)
 INTEGERS = Q8, ROTATED_WHOLE, ROTATED_ALL
@@ -170,8 +174,8 @@ class Record:  # one tensor of the directory
         if 0 < role < len(ROLES) and part < 2:
             outside = role in OUTSIDE
             self.need((layer == -1) == outside, "layer")
-            self.need(item == -1 or role in WITH_ITEMS, "item")
-            self.need(item >= 0 or role not in (30, 31), "no item")
+            self.need(item == -1 or role in WITH_ITEMS + STREAMS, "item")
+            self.need(item >= 0 or role not in (30, 31) + STREAMS, "no item")
             name = "" if outside else "blk.%d." % layer
             name += ROLES[role] + (".%d" % item if item >= 0 else "")
             name += (".weight", ".bias")[part]
