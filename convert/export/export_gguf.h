@@ -44,6 +44,7 @@ struct lmq_gguf_target {
     uint64_t n_rows, n_cols;
     const struct lmq_tensor **sources;
     size_t n_sources, capacity;
+    uint64_t n_filled; /* rows behind them: each is the first one */
     const double *values; /* instead of sources: one row of float32 */
     enum lmq_gguf_stored type;
     uint64_t offset, size; /* within the data */

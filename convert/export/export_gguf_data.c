@@ -308,6 +308,29 @@ merge_range(void *context, const struct lmq_range *range)
 
 /* ---- One target ---- */
 
+/* Rows that no source has. */
+static enum lmq_status
+fill(struct writer *w, struct course *course, struct lmq_error *err)
+{
+    const struct lmq_gguf_target *target = course->target;
+    enum lmq_status status = LMQ_OK;
+
+    course->source = target->sources[0];
+    for (uint64_t i = 0; i < target->n_filled && status == LMQ_OK; i++) {
+        const struct lmq_ranges ranges = {
+            .whole = target->n_cols,
+            .chunk = (size_t)target->n_cols,
+            .context = course,
+            .piece = write_range,
+            .merge = merge_range,
+            .counter = &w->counter,
+        };
+        status = lmq_tasks_over(&ranges, &w->workers, err);
+        course->before += target->n_cols;
+    }
+    return status;
+}
+
 static enum lmq_status
 write_sources(struct writer *w, struct lmq_gguf_target *target,
               struct lmq_error *err)
@@ -330,7 +353,7 @@ write_sources(struct writer *w, struct lmq_gguf_target *target,
         status = lmq_tasks_over(&ranges, &w->workers, err);
         course.before += n_elements;
     }
-    return status;
+    return status == LMQ_OK ? fill(w, &course, err) : status;
 }
 
 static enum lmq_status
@@ -398,9 +421,11 @@ lmq_gguf_write_data(struct lmq_gguf_plan *plan, struct lmq_output *output,
                        .most = largest_piece(plan)};
     enum lmq_status status = make_buffers(&w, threads, err);
 
-    for (size_t i = 0; i < plan->n_targets; i++)
+    for (size_t i = 0; i < plan->n_targets; i++) {
+        w.counter.total += plan->targets[i].n_filled * plan->targets[i].n_cols;
         for (size_t k = 0; k < plan->targets[i].n_sources; k++)
             w.counter.total += plan->targets[i].sources[k]->n_elements;
+    }
     for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
         status = plan->targets[i].values != NULL
                      ? write_values(&w, &plan->targets[i], err)

@@ -173,6 +173,49 @@ other_than(double x, double expected)
     return fabs(x - expected) > 1e-6 * fabs(expected);
 }
 
+/* Of several streams, all that is in its code and no key. */
+#define STREAMS 4
+#define STREAM_INPUT 256
+#define STREAM_RANK 64
+#define STREAM_OWN_KEYS 20 /* layers with keys and values */
+#define STREAM_SPARSE 10
+#define STREAM_CUT 1.6448536
+
+static void
+note_streams(const struct lmq_gguf_plan *plan, const char *name)
+{
+    const struct lmq_hparams *h = &plan->written;
+    uint32_t own = h->n_layers < STREAM_OWN_KEYS ? h->n_layers
+                                                 : STREAM_OWN_KEYS;
+    bool has_other_cuts = other_than(h->sparse_cut, STREAM_CUT);
+    bool has_other_lenders = h->n_layers - h->n_borrowing != own;
+
+    if (h->n_streams == 0)
+        return;
+    if (h->n_streams != STREAMS || h->layer_input_dim != STREAM_INPUT ||
+        h->residual_rank != STREAM_RANK || h->layer_input_vocab > 0)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants %d "
+                      "streams, inputs of layers of %d numbers for each token "
+                      "and a residual of rank %d",
+                      name, STREAMS, STREAM_INPUT, STREAM_RANK);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        has_other_cuts |= lmq_layer_is_sparse(h, i) != (i < STREAM_SPARSE);
+        has_other_lenders |=
+            lmq_layer_borrows(h, i) &&
+            lmq_layer_kv_source(h, i) +
+                    (lmq_layer_is(h, i, LMQ_LAYER_FULL) ? 1 : 2) != own;
+    }
+    if (has_other_cuts)
+        note_other(plan, name, "takes the first 10 layers for sparse, and "
+                               "lets a twentieth of their numbers go on");
+    if (has_other_lenders)
+        note_other(plan, name, "lets the layers from number 20 on look at "
+                               "keys and values of the two before");
+    if (other_than(h->logit_softcap, 30))
+        note_other(plan, name, "caps logits at 30");
+}
+
 /* mscale_all_dim, and mscale: by what the scores of latent attention say. */
 static double
 scale_of_all(const struct lmq_hparams *h)
@@ -256,5 +299,6 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
                       "llama.cpp before August 2026 computes something else "
                       "than this '%s': it takes SiLU for its activation",
                       name);
+    note_streams(plan, name);
     note_rope(plan, name);
 }

@@ -218,6 +218,50 @@ arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+/* llama.cpp looks there for any token of the vocabulary. */
+static void
+fill_inputs(struct lmq_gguf_plan *plan, const char *name)
+{
+    struct lmq_gguf_target *target = find_target(plan, name);
+    uint32_t vocab = plan->written.vocab_size;
+
+    if (target == NULL || target->n_rows >= vocab)
+        return;
+    target->n_filled = vocab - target->n_rows;
+    target->n_rows = vocab;
+    plan->written.layer_input_vocab = 0;
+    lmq_notes_add(plan->notes,
+                  "GGUF's '%s' has inputs of layers for all tokens: %llu get "
+                  "those of token 0, which count for them",
+                  plan->family->gguf.name,
+                  (unsigned long long)target->n_filled);
+}
+
+/* llama.cpp wants keys and values of layers that borrow them, too, and does not
+ * look at them: they are those of the lender. */
+static enum lmq_status
+add_borrowed(struct lmq_gguf_plan *plan, struct lmq_error *err)
+{
+    static const enum lmq_role roles[] = {LMQ_ROLE_ATTN_K, LMQ_ROLE_ATTN_V,
+                                          LMQ_ROLE_ATTN_K_NORM};
+    const struct lmq_hparams *h = &plan->written;
+    enum lmq_status status = LMQ_OK;
+    char name[64];
+
+    for (uint32_t i = h->n_layers - h->n_borrowing; i < h->n_layers; i++)
+        for (size_t k = 0; k < 3 && status == LMQ_OK; k++) {
+            struct lmq_place place = {roles[k], LMQ_PART_WEIGHT, (int32_t)i,
+                                      -1};
+            const struct lmq_tensor *lent = lmq_checkpoint_find(
+                plan->checkpoint, roles[k], LMQ_PART_WEIGHT,
+                (int32_t)lmq_layer_kv_source(h, i));
+            lmq_gguf_target_name(plan, &place, name, sizeof(name));
+            if (lent != NULL)
+                status = add_source(plan, lent, name, err);
+        }
+    return status;
+}
+
 /* GGUF has keys for these. */
 static bool
 is_key(enum lmq_role role)
@@ -248,10 +292,14 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
             continue;
         lmq_gguf_target_name(plan, &tensor->place, name, sizeof(name));
         status = add_source(plan, tensor, name, err);
+        if (status == LMQ_OK && tensor->place.role == LMQ_ROLE_INPUTS)
+            fill_inputs(plan, name);
         if (status == LMQ_OK && tensor->place.role == LMQ_ROLE_EMBEDDING &&
             is_tied && plan->family->gguf.head == LMQ_GGUF_HEAD_MUST)
             status = add_source(plan, tensor, "output.weight", err);
     }
+    if (status == LMQ_OK && (plan->family->gguf.keys & LMQ_GGUF_STREAMS) != 0)
+        status = add_borrowed(plan, err);
     for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
         if (plan->targets[i].n_sources > 0)
             shape_target(plan, &plan->targets[i]);
@@ -417,6 +465,8 @@ read_back(const struct lmq_gguf_plan *plan, struct lmq_checkpoint *reread,
     bool is_long = h->rope_scaling == LMQ_ROPE_LONGROPE;
     struct lmq_gguf_evidence evidence = {
         .vocab_size = h->vocab_size,
+        .layer_input_vocab = h->layer_input_vocab,
+        .residual_rank = h->residual_rank,
         .has_qk_norm = h->qk_norm != LMQ_QK_NORM_NONE,
         .has_ffn_norm = h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM,
         .has_second_norm = h->residual == LMQ_RESIDUAL_PARALLEL,

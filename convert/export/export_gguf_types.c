@@ -29,6 +29,9 @@ lmq_gguf_stays_float(const struct lmq_gguf_target *target)
     if (target->sources[0]->place.part != LMQ_PART_WEIGHT) /* of experts */
         return true;
     return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
+           role == LMQ_ROLE_STREAM_ROUTER ||
+           role == LMQ_ROLE_STREAM_PREDICT ||
+           role == LMQ_ROLE_STREAM_CORRECT ||
            lmq_role_is_convolution(role) || role == LMQ_ROLE_DELTA_DECAY ||
            role == LMQ_ROLE_STATE_SKIP || role == LMQ_ROLE_DELTA_NORM ||
            role == LMQ_ROLE_ATTN_Q_NORM || role == LMQ_ROLE_ATTN_K_NORM;

@@ -21,6 +21,36 @@ static const struct lmq_hf_key gemma4_keys[] = {
     END,
 };
 
+/* "intermediate_size" may be a list. */
+static const struct lmq_hf_key gemma3n_keys[] = {
+    KEY("hidden_size", dim, 2048),
+    KEY("num_hidden_layers", n_layers, 35),
+    KEY("num_attention_heads", n_heads, 8),
+    KEY("vocab_size", vocab_size, 262400),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY("num_key_value_heads", n_kv_heads, KEEP),
+    KEY("sliding_window", sliding_window, 512),
+    KEY_OR_NULL("final_logit_softcapping", logit_softcap, 30),
+    END,
+};
+
+static const struct lmq_hf_key gemma3n_more_keys[] = {
+    KEY("num_kv_shared_layers", n_borrowing, 15),
+    KEY("hidden_size_per_layer_input", layer_input_dim, 256),
+    KEY("vocab_size_per_layer_input", layer_input_vocab, 262144),
+    KEY("altup_num_inputs", n_streams, 4),
+    KEY("laurel_rank", residual_rank, 64),
+    END,
+};
+
+/* Another first stream, or one that is not scaled, has no model. */
+static const struct lmq_hf_only gemma3n_only[] = {
+    NUMBER("altup_active_idx", 0),
+    NUMBER("altup_correct_scale", 1),
+    {"rope_scaling", NULL, (double)NAN},
+    END_ONLY,
+};
+
 /* The largest of those that hear has none of it. */
 static const struct lmq_hf_key gemma4_more_keys[] = {
     KEY_OR_NULL("sliding_window", sliding_window, 512),
@@ -172,6 +202,26 @@ static const struct lmq_hf_key ministral3_keys[] = {
 /* ---- The table ---- */
 
 const struct lmq_family lmq_later_families[] = {
+    {.name = "gemma3n", .norm_place = LMQ_NORMS_AROUND,
+     .qk_norm = LMQ_QK_NORM_HEAD, .activation = LMQ_ACTIVATION_GELU_TANH,
+     .window_period = 5,
+     .hf = {.classes = {{"Gemma3nForCausalLM", "gemma3n_text", NULL, false},
+                        TEXT_OF("Gemma3nForConditionalGeneration",
+                                "gemma3n")},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 2,
+            .head_dim = 256, .theta = 1e6, .local_theta = 10000,
+            .local_key = "rope_local_base_freq", GELU_KEY,
+            .has_tied_head = true, .has_layer_types = true,
+            .only = gemma3n_only,
+            .keys = {head_dim, gemma3n_keys, gemma3n_more_keys},
+            .begin = lmq_hf_begin_gemma3n,
+            .windows = lmq_hf_windows_by_period,
+            .finish = lmq_hf_finish_gemma3n, BIASES},
+     .gguf = {.name = "gemma3n",
+              .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW | LMQ_GGUF_LOCAL |
+                      LMQ_GGUF_LISTS | LMQ_GGUF_STREAMS,
+              .begin = lmq_gguf_begin_gemma3n,
+              .finish = lmq_gguf_finish_gemma3n}},
     {.name = "gemma4", .norm_place = LMQ_NORMS_AROUND,
      .qk_norm = LMQ_QK_NORM_HEAD, .activation = LMQ_ACTIVATION_GELU_TANH,
      .window_period = 6,

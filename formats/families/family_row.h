@@ -153,9 +153,10 @@ enum {
                                        and a scale of what heads give */
 };
 
-/* The last one, which is no int: the delta rule of which each key decays for
- * itself, where no keys are. */
+/* The last ones, which are no int: the delta rule of which each key decays for
+ * itself, where no keys are; and several streams. */
 #define LMQ_GGUF_KEY_DECAYS 0x80000000U
+#define LMQ_GGUF_STREAMS ((uint64_t)0x100000000)
 
 /* Layers with states whose heads are counted; with states, whichever rule they
  * follow; layers without keys among others, by the numbers of these. */
@@ -187,7 +188,7 @@ enum lmq_gguf_head {
 struct lmq_gguf_form {
     const char *name;       /* general.architecture; NULL: GGUF lacks it. Of
                                several rows with one name the first counts */
-    unsigned keys;
+    uint64_t keys;
     bool has_rotary_pairs;  /* side by side; else in halves */
     bool says_residual;     /* whether both halves look at the same */
     bool norm_by_eps;       /* the epsilon's name says the kind of norm */

@@ -303,6 +303,12 @@ gather_evidence(struct lmq_checkpoint *checkpoint,
         case LMQ_ROLE_ATTN_V:
             n_values += place->part == LMQ_PART_WEIGHT;
             break;
+        case LMQ_ROLE_INPUTS:
+            evidence->layer_input_vocab = narrow(tensor->n_rows);
+            break;
+        case LMQ_ROLE_BYPASS_A:
+            evidence->residual_rank = narrow(tensor->n_rows);
+            break;
         case LMQ_ROLE_LAYER_SCALE:
             evidence->has_layer_scale = true;
             break;

@@ -13,6 +13,8 @@
 /* What only the tensors tell. */
 struct lmq_gguf_evidence {
     uint32_t vocab_size;      /* rows of the embedding */
+    uint32_t layer_input_vocab; /* of per_layer_token_embd */
+    uint32_t residual_rank;   /* of laurel_l */
     bool has_head;            /* one of its own */
     bool has_qk_norm;
     bool has_ffn_norm;

@@ -35,7 +35,7 @@ enum key_flags {
 static const struct key {
     const char *name;
     size_t field;
-    unsigned families; /* those with one of these bits; 0: all */
+    uint64_t families; /* those with one of these bits; 0: all */
     unsigned flags;
 } keys[] = {
     {"block_count", LMQ_FIELD(n_layers), 0, REQUIRED},
@@ -67,15 +67,16 @@ static const struct key {
     {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_LOGIT, 0},
     {"attn_logit_softcapping", LMQ_FIELD(attn_softcap), LMQ_GGUF_CAPS, 0},
     {"final_logit_softcapping", LMQ_FIELD(logit_softcap), LMQ_GGUF_CAPS, 0},
-    {"final_logit_softcapping", LMQ_FIELD(logit_softcap), LMQ_GGUF_KINDS,
-     EVEN_ZERO},
+    {"final_logit_softcapping", LMQ_FIELD(logit_softcap),
+     LMQ_GGUF_KINDS | LMQ_GGUF_STREAMS, EVEN_ZERO},
     {"rope.dimension_count", LMQ_FIELD(rotary_dim), LMQ_GGUF_ROPE, 0},
     {"rope.freq_base", LMQ_FIELD(rope_theta), LMQ_GGUF_ROPE, 0},
     {"rope.freq_base_swa", LMQ_FIELD(rope_local_theta), LMQ_GGUF_LOCAL, 0},
     {"attention.shared_kv_layers", LMQ_FIELD(n_borrowing),
-     LMQ_GGUF_KINDS, 0},
+     LMQ_GGUF_KINDS | LMQ_GGUF_STREAMS, EVEN_ZERO},
     {"embedding_length_per_layer_input", LMQ_FIELD(layer_input_dim),
-     LMQ_GGUF_KINDS, EVEN_ZERO},
+     LMQ_GGUF_KINDS | LMQ_GGUF_STREAMS, EVEN_ZERO},
+    {"altup.num_inputs", LMQ_FIELD(n_streams), LMQ_GGUF_STREAMS, 0},
     {"attention.q_lora_rank", LMQ_FIELD(q_lora_rank), LMQ_GGUF_LATENT, 0},
     {"attention.kv_lora_rank", LMQ_FIELD(kv_lora_rank),
      LMQ_GGUF_LATENT, REQUIRED},
@@ -116,7 +117,7 @@ static const struct key {
 /* Read by the functions below, or of no consequence. */
 static const struct {
     const char *name;
-    unsigned families;
+    uint64_t families;
 } others[] = {
     {"vocab_size", 0},
     {"tensor_data_layout", 0},
@@ -143,6 +144,8 @@ static const struct {
     {"attention.key_length_swa", LMQ_GGUF_KINDS},
     {"attention.value_length_swa", LMQ_GGUF_KINDS},
     {"rope.dimension_count_swa", LMQ_GGUF_KINDS},
+    {"altup.active_idx", LMQ_GGUF_STREAMS},
+    {"activation_sparsity_scale", LMQ_GGUF_STREAMS},
     {"rope.dimension_sections", LMQ_GGUF_SECTIONS},
     {"n_deepstack_layers", LMQ_GGUF_SECTIONS},
     {"expert_weights_norm", LMQ_GGUF_ROUTER},
@@ -174,7 +177,7 @@ static const struct {
 static bool
 is_written_apart(const struct lmq_family *family, size_t field)
 {
-    unsigned forms = family->gguf.keys;
+    uint64_t forms = family->gguf.keys;
 
     if ((forms & (LMQ_GGUF_BY_LAYER | LMQ_GGUF_KEY_KINDS)) != 0 &&
         field == LMQ_FIELD(n_kv_heads))
@@ -191,7 +194,7 @@ is_written_apart(const struct lmq_family *family, size_t field)
 }
 
 static bool
-belongs(unsigned families, const struct lmq_family *family)
+belongs(uint64_t families, const struct lmq_family *family)
 {
     return families == 0 || (families & family->gguf.keys) != 0;
 }
@@ -464,6 +467,7 @@ static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
     lmq_gguf_read_heads,
     lmq_gguf_read_window,
     lmq_gguf_read_kinds,
+    lmq_gguf_read_streams,
     lmq_gguf_read_alibi,
     lmq_gguf_read_delta,
     lmq_gguf_read_experts,
@@ -659,6 +663,8 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     else if (family->gguf.keys &
              (LMQ_GGUF_LOCAL | LMQ_GGUF_CHUNK | LMQ_GGUF_LISTS))
         lmq_gguf_write_window(builder, family, hparams);
+    if (family->gguf.keys & LMQ_GGUF_STREAMS)
+        lmq_gguf_write_streams(builder, hparams);
     if (family->gguf.norm_by_eps)
         lmq_gguf_put_f32(builder,
                          hparams->norm == LMQ_NORM_RMS

@@ -1,7 +1,8 @@
 /*
  * gguf_kinds.c - layers of two kinds in GGUF: those that see everything and
  * those with a window have heads of their own, and the last ones may have no
- * keys and values. Gemma 4; of MiMo V2 only the number of heads differs.
+ * keys and values. Gemma 4; of MiMo V2 only the number of heads differs. And
+ * several streams and sparse layers: Gemma 3n.
  */
 #include "config.h"
 
@@ -175,6 +176,103 @@ lmq_gguf_write_kinds(struct lmq_gguf_builder *builder,
                        LMQ_GGUF_BOOL, h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
         lmq_gguf_add_bool(builder, has_window(h, i));
+}
+
+/* ---- Gemma 3n ---- */
+
+/* What llama.cpp takes without a key. */
+void
+lmq_gguf_begin_gemma3n(struct lmq_hparams *h)
+{
+    h->logit_softcap = 30;
+    h->n_streams = 4;
+    h->rope_local_theta = 10000;
+}
+
+/* Of each layer the deviations above the mean where what goes on begins; none
+ * is minus infinity. */
+static enum lmq_status
+read_cuts(struct lmq_gguf_reader *r)
+{
+    static const char name[] = "activation_sparsity_scale";
+    const struct lmq_gguf_value *value =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
+    struct lmq_hparams *h = r->h;
+    bool has_cut = false;
+
+    if (value == NULL)
+        return LMQ_OK;
+    if (value->type != LMQ_GGUF_ARRAY || value->item_type != LMQ_GGUF_F32 ||
+        value->count < h->n_layers)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is no f32 for each of %" PRIu32 " layers",
+                        r->key, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        double cut = lmq_gguf_item_number(value, i);
+        if (isinf(cut) && cut < 0)
+            continue;
+        if (!(cut >= 0 && cut <= 1e30))
+            lmq_hparams_refuse(h, "%g in '%s'", cut, name);
+        else if (has_cut && (cut < h->sparse_cut || cut > h->sparse_cut))
+            lmq_hparams_refuse(h, "layers that differ in '%s'", name);
+        else
+            h->sparse_cut = cut;
+        has_cut = true;
+        h->layers[i] |= LMQ_LAYER_SPARSE;
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_gguf_read_streams(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    uint32_t first = 0;
+
+    if ((r->family->gguf.keys & LMQ_GGUF_STREAMS) == 0)
+        return LMQ_OK;
+    if (h->n_borrowing >= h->n_layers)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: %" PRIu32 " of %" PRIu32 " layers have no keys "
+                        "and values",
+                        h->n_borrowing, h->n_layers);
+    enum lmq_status status =
+        lmq_gguf_read_count(r, "altup.active_idx", &first);
+    if (first != 0)
+        lmq_hparams_refuse(h, "'altup.active_idx' %" PRIu32, first);
+    if (h->n_streams < 2) {
+        lmq_hparams_refuse(h, "'altup.num_inputs' %" PRIu32, h->n_streams);
+        h->n_streams = 0;
+    }
+    return status == LMQ_OK ? read_cuts(r) : status;
+}
+
+void
+lmq_gguf_write_streams(struct lmq_gguf_builder *builder,
+                       const struct lmq_hparams *h)
+{
+    lmq_gguf_put_u32(builder, ".altup.active_idx", 0);
+    lmq_gguf_put_array(builder, ".activation_sparsity_scale", LMQ_GGUF_F32,
+                       h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_f32(builder, lmq_layer_is_sparse(h, i)
+                                      ? h->sparse_cut
+                                      : -(double)INFINITY);
+}
+
+void
+lmq_gguf_finish_gemma3n(struct lmq_hparams *h,
+                        const struct lmq_gguf_evidence *evidence)
+{
+    h->embedding_scale = sqrt((double)h->dim);
+    h->attn_scale = 1;
+    h->has_value_norm = true;
+    h->residual_rank = evidence->residual_rank;
+    h->layer_input_vocab = evidence->layer_input_vocab;
+    if (h->residual_rank == 0)
+        lmq_hparams_refuse(h, "a model of this kind without 'laurel_l'");
+    if (h->layer_input_dim == 0)
+        lmq_hparams_refuse(h, "'embedding_length_per_layer_input' 0");
 }
 
 /* ---- Gemma 4 ---- */

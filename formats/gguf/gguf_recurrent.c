@@ -226,7 +226,7 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
 {
     static const char keys[] = "attention.head_count_kv";
     static const char feed[] = "feed_forward_length";
-    unsigned forms = r->family->gguf.keys;
+    uint64_t forms = r->family->gguf.keys;
     struct lmq_hparams *h = r->h;
 
     if ((forms & LMQ_GGUF_BY_LAYER) == 0)

@@ -254,7 +254,7 @@ static enum lmq_status
 read_dense_layers(struct lmq_gguf_reader *r)
 {
     struct lmq_hparams *h = r->h;
-    unsigned keys = r->family->gguf.keys;
+    uint64_t keys = r->family->gguf.keys;
     bool is_told = (keys & (LMQ_GGUF_STEP | LMQ_GGUF_HALVES)) != 0;
     uint32_t n_dense = is_told ? 0 : count_before_routers(r), step = 1;
     enum lmq_status status =

@@ -55,6 +55,9 @@ void lmq_gguf_finish_gemma2(struct lmq_hparams *hparams,
 void lmq_gguf_finish_gemma3(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 /* (gguf_kinds.c) */
+void lmq_gguf_begin_gemma3n(struct lmq_hparams *hparams);
+void lmq_gguf_finish_gemma3n(struct lmq_hparams *hparams,
+                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_gemma4(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_begin_mimo2(struct lmq_hparams *hparams);

@@ -56,6 +56,10 @@ void lmq_hf_begin_mistral4(struct lmq_hf_config *config);
 void lmq_hf_finish_mistral4(struct lmq_hf_config *config);
 void lmq_hf_begin_minicpm3(struct lmq_hf_config *config);
 
+/* (hf_gemma3n.c) */
+void lmq_hf_begin_gemma3n(struct lmq_hf_config *config);
+void lmq_hf_finish_gemma3n(struct lmq_hf_config *config);
+
 /* (hf_gemma4.c) */
 void lmq_hf_begin_gemma4(struct lmq_hf_config *config);
 void lmq_hf_finish_gemma4(struct lmq_hf_config *config);

@@ -33,9 +33,11 @@ from against import logits
 N_TOKENS = 160
 WINDOW = 24
 LIMIT = 1e-5
-# GPT-NeoX, Falcon and MPT have another GELU there; GPT-OSS a rounded ramp.
+# GPT-NeoX, Falcon and MPT have another GELU there; GPT-OSS a rounded ramp; and
+# Gemma 3n's deviation is that of a sample.
 LLAMA_LIMIT = 2e-3
-OTHER_IN_LLAMA = ("GPT-OSS", "Falcon Mamba (tied, other epsilon)")
+OTHER_IN_LLAMA = ("GPT-OSS", "Falcon Mamba (tied, other epsilon)",
+                  "Gemma 3n (E2B's sizes)")
 OTHER_IN_GGUF = ("Falcon Mamba (tied, other epsilon)",)
 GGUF_LIMIT = 5e-5  # with latents: it has one epsilon for all norms
 
@@ -81,6 +83,13 @@ GEMMA4 = dict(SIZES, head_dim=24, global_head_dim=32, sliding_window=WINDOW,
               final_logit_softcapping=30.0,
               layer_types=["sliding_attention", "sliding_attention",
                            "sliding_attention", "full_attention"] * 2)
+GEMMA3N = dict(SIZES, head_dim=24, sliding_window=WINDOW, num_hidden_layers=8,
+               intermediate_size=[96] * 8, num_kv_shared_layers=4,
+               hidden_size_per_layer_input=16, vocab_size_per_layer_input=120,
+               laurel_rank=12, altup_num_inputs=3,
+               activation_sparsity_pattern=[0.9] * 3 + [0.0] * 5,
+               layer_types=["sliding_attention", "sliding_attention",
+                            "sliding_attention", "full_attention"] * 2)
 # What sees images is as small as it may be.
 SEES = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
             num_attention_heads=2, image_size=28, patch_size=14)
@@ -175,6 +184,18 @@ TABLE = [
                            num_hidden_layers=1, num_attention_heads=2,
                            image_size=28, patch_size=14),
         mm_tokens_per_image=4)),
+    ("Gemma 3n", "gemma3n_text", dict(GEMMA3N)),
+    # llama.cpp knows these sizes alone.
+    ("Gemma 3n (E2B's sizes)", "gemma3n_text", dict(
+        GEMMA3N, num_hidden_layers=25, num_kv_shared_layers=5,
+        hidden_size_per_layer_input=256, laurel_rank=64, altup_num_inputs=4,
+        vocab_size_per_layer_input=128, activation_sparsity_pattern=None,
+        intermediate_size=2048, layer_types=None)),
+    ("Gemma 3n (two streams, nothing shared)", "gemma3n_text", dict(
+        GEMMA3N, num_kv_shared_layers=0, altup_num_inputs=2,
+        vocab_size_per_layer_input=160, attention_bias=True,
+        activation_sparsity_pattern=None,
+        layer_types=["sliding_attention"] * 8)),
     ("Gemma 4 (E2B)", "gemma4_text", dict(
         GEMMA4, hidden_size_per_layer_input=16, num_kv_shared_layers=4,
         use_double_wide_mlp=True)),
@@ -694,8 +715,8 @@ def randomise(model, seed):
         tables[id(head.weight)] = 2.5 / head.weight.shape[-1] ** 0.5
     turned = {id(m.weight) for m in model.modules()
               if type(m).__name__ == "Conv1D"}
-    # Gemma 4 has no other scale of scores.
-    scales_by_norms = "gemma4" in model.config.model_type
+    # Gemma 3n and 4 have no other scale of scores.
+    scales_by_norms = model.config.model_type.startswith(("gemma3n", "gemma4"))
     named = list(model.named_parameters())
     named += [(n, b) for n, b in model.named_buffers()
               if n.endswith(("correction_bias", "layer_scalar", "act_fn.beta"))]
@@ -708,6 +729,10 @@ def randomise(model, seed):
                 x = x * 0.2 + p.flatten()[0]
             elif p.ndim > 1:
                 gain = 2 if re.search("q_|query", name) else 1
+                if name.endswith("modality_router.weight"):
+                    gain = p.shape[-1]  # by which its input is divided
+                if name.endswith("_coefs.weight"):
+                    gain = 0.05  # or each layer makes errors larger
                 x *= gain / p.shape[0 if id(p) in turned else -1] ** 0.5
             if scales_by_norms and name.endswith("q_norm.weight"):
                 x /= p.shape[0] ** 0.5

@@ -283,7 +283,7 @@ START_TEST(every_family_comes_back)
                       family->name, most);
         struct lmq_checkpoint *checkpoint =
             open_checkpoint(in_folder("f.gguf"));
-        ck_assert_uint_eq(checkpoint->notes.n, 0);
+        ck_assert(checkpoint->notes.n == 0 || family->shape.streams > 0);
         assert_names_of_convolutions(checkpoint);
         lmq_checkpoint_close(checkpoint);
     }

@@ -355,14 +355,52 @@ make_input(struct family_model *m, struct oracle_layer *w)
 static void
 make_inputs(struct family_model *m)
 {
-    const struct oracle_shape *s = &m->oracle.shape;
+    struct oracle_shape *s = &m->oracle.shape;
     size_t width = s->layers * s->input_dim;
 
+    if (s->input_vocab == 0)
+        s->input_vocab = s->vocab;
     m->oracle.inputs =
-        normals(m, s->vocab * width, 0, 1 / sqrt((double)s->input_dim));
+        normals(m, s->input_vocab * width, 0, 1 / sqrt((double)s->input_dim));
     m->oracle.inputs_proj =
         make_linear(m, width, s->dim, sqrt((double)s->dim), 0);
     m->oracle.inputs_norm = make_norm(m, s->input_dim, s->input_dim, 1);
+}
+
+/* ---- Gemma 3n ---- */
+
+/* Streams say something by numbers of about 1, and change each other less. */
+static void
+make_stream_layer(struct family_model *m, struct oracle_layer *w)
+{
+    size_t dim = m->oracle.shape.dim, n = m->oracle.shape.streams;
+
+    w->stream_norm = make_norm(m, dim, dim, 1);
+    w->stream_router = make_linear(m, n, dim, (double)dim, 0);
+    w->stream_predict = make_linear(m, n * n, n, 0.3, 0);
+    w->stream_correct = make_linear(m, n, n, 0.5, 0);
+    w->stream_scale = make_norm(m, dim, dim, 0.7);
+}
+
+static void
+make_bypass(struct family_model *m, struct oracle_layer *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+
+    w->bypass_a = make_linear(m, s->bypass_rank, s->dim, 1, 0);
+    w->bypass_b = make_linear(m, s->dim, s->bypass_rank, 1, 0);
+    w->bypass_norm = make_norm(m, s->dim, s->dim, 1);
+}
+
+static void
+make_streams(struct family_model *m)
+{
+    size_t dim = m->oracle.shape.dim;
+
+    for (size_t j = 0; j + 1 < m->oracle.shape.streams; j++) {
+        m->oracle.streams_in[j] = make_linear(m, dim, dim, 1, 0);
+        m->oracle.streams_out[j] = make_linear(m, dim, dim, 1, 0);
+    }
 }
 
 /* ---- All of it ---- */
@@ -375,6 +413,7 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
         &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
         &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
         &s->borrowing_hidden, &s->input_dim, &s->gate_rank,
+        &s->bypass_rank,
     };
     size_t dims;
 
@@ -464,6 +503,8 @@ family_make(const struct family *family, size_t grow, size_t vocab,
     m->oracle.embedding_norm = norm_if(m, HAS_EMBEDDING_NORM);
     if (s->input_dim > 0)
         make_inputs(m);
+    if (s->streams > 0)
+        make_streams(m);
     m->oracle.layers = calloc(s->layers, sizeof(*m->oracle.layers));
     if (m->oracle.layers == NULL)
         abort();
@@ -500,6 +541,10 @@ family_make(const struct family *family, size_t grow, size_t vocab,
             w->ffn_post_norm = make_norm(m, s->dim, s->dim, 1);
         if (s->input_dim > 0)
             make_input(m, w);
+        if (s->streams > 0)
+            make_stream_layer(m, w);
+        if (s->bypass_rank > 0)
+            make_bypass(m, w);
         if ((family->bits & HAS_LAYER_SCALE) != 0)
             w->scale = normals(m, 1, 0.9, 0.1);
     }

@@ -56,6 +56,69 @@
     .theta = 1000000, .window_theta = 10000, .score_scale = 1,                \
     .full_part = 0.25, .norms_values = true, .vocab = 61
 
+/* Gemma 3n: several streams, something past attention, sparse layers. */
+static const struct stored gemma3n_frame[] = {
+    {AS_STRAY, "vision_tower.timm_model.conv_stem.conv.weight", 0},
+    {AS_STRAY, "embed_audio.hard_embedding_norm.weight", 0},
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_INPUTS, "model.embed_tokens_per_layer", 0},
+    {AS_WEIGHT, "model.per_layer_model_projection", MODEL(inputs_proj)},
+    {AS_NORM, "model.per_layer_projection_norm", MODEL(inputs_norm)},
+    {AS_WEIGHT, "model.altup_projections.0", MODEL(streams_in[0])},
+    {AS_WEIGHT, "model.altup_projections.1", MODEL(streams_in[1])},
+    {AS_WEIGHT, "model.altup_projections.2", MODEL(streams_in[2])},
+    {AS_WEIGHT, "model.altup_unembed_projections.0", MODEL(streams_out[0])},
+    {AS_WEIGHT, "model.altup_unembed_projections.1", MODEL(streams_out[1])},
+    {AS_WEIGHT, "model.altup_unembed_projections.2", MODEL(streams_out[2])},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored gemma3n_layer[] = {
+    {AS_LINEAR, "model.layers.#.per_layer_input_gate", LAYER(input_gate)},
+    {AS_LINEAR, "model.layers.#.per_layer_projection", LAYER(input_out)},
+    {AS_NORM, "model.layers.#.post_per_layer_input_norm", LAYER(input_norm)},
+    {AS_LINEAR, "model.layers.#.altup.modality_router",
+     LAYER(stream_router)},
+    {AS_NORM, "model.layers.#.altup.router_norm", LAYER(stream_norm)},
+    {AS_LINEAR, "model.layers.#.altup.prediction_coefs",
+     LAYER(stream_predict)},
+    {AS_LINEAR, "model.layers.#.altup.correction_coefs",
+     LAYER(stream_correct)},
+    {AS_VECTOR, "model.layers.#.altup.correct_output_scale",
+     LAYER(stream_scale)},
+    {AS_LINEAR, "model.layers.#.laurel.linear_left", LAYER(bypass_a)},
+    {AS_LINEAR, "model.layers.#.laurel.linear_right", LAYER(bypass_b)},
+    {AS_NORM, "model.layers.#.laurel.post_laurel_norm", LAYER(bypass_norm)},
+    {AS_END, NULL, 0},
+};
+
+#define GEMMA3N_KEYS                                                          \
+    "'altup_active_idx': 0, 'altup_coef_clip': 120.0, "                       \
+    "'altup_correct_scale': true, 'altup_num_inputs': $streams, "             \
+    "'attention_bias': false, 'attention_dropout': 0.0, "                     \
+    "'final_logit_softcapping': 30.0, 'head_dim': $head_dim, "                \
+    "'hidden_activation': 'gelu_pytorch_tanh', 'hidden_size': $dim, "         \
+    "'hidden_size_per_layer_input': $input_dim, 'initializer_range': 0.02, "  \
+    "'laurel_rank': $bypass_rank, 'max_position_embeddings': $positions, "    \
+    "'model_type': 'gemma3n_text', 'num_attention_heads': $heads, "           \
+    "'num_hidden_layers': $layers, 'num_key_value_heads': $kv_heads, "        \
+    "'num_kv_shared_layers': $borrowing, 'rms_norm_eps': 3e-05, "             \
+    "'sliding_window': $window, 'use_cache': true, 'vocab_size': $vocab, "    \
+    "'vocab_size_per_layer_input': $input_vocab, "
+
+/* The share of a normal distribution below 1.25 deviations. */
+#define GEMMA3N_SHARE "0.8943502263331446"
+
+#define GEMMA3N_BITS                                                          \
+    (LLAMA_BITS | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM | HAS_QK_NORM |      \
+     SCALES_EMBEDDING)
+
+#define GEMMA3N_SHAPE                                                         \
+    .activation = oracle_gelu_tanh, .max_positions = 64, .eps = 3e-5,         \
+    .theta = 1000000, .window_theta = 10000, .score_scale = 1,                \
+    .norms_values = true, .vocab = 61, .logit_cap = 30, .cut = 1.25
+
 const struct family llama_families[] = {
     {
         .name = "llama2",
@@ -441,6 +504,51 @@ const struct family llama_families[] = {
                   .rope = ORACLE_ROPE_YARN, .factor = 4, .low = 1,
                   .high = 32, .original = 16, .rope_scale = 1 + 0.1 * LN4,
                   .window = 9, .sliding = "1110"},
+    },
+    {
+        .name = "gemma3n",
+        .config =
+            "{'activation_sparsity_pattern': [" GEMMA3N_SHARE ", "
+            GEMMA3N_SHARE ", 0.0, 0.0, 0.0, 0.0], "
+            "'architectures': ['Gemma3nForCausalLM'], 'bos_token_id': 2, "
+            "'eos_token_id': 1, " GEMMA3N_KEYS "'intermediate_size': "
+            "[$hidden, $hidden, $hidden, $hidden, $hidden, $hidden], "
+            "'layer_types': ['sliding_attention', 'sliding_attention', "
+            "'full_attention', 'sliding_attention', 'sliding_attention', "
+            "'full_attention'], 'pad_token_id': null, "
+            "'rope_parameters': {'full_attention': "
+            "{'rope_theta': 1000000.0, 'rope_type': 'default'}, "
+            "'sliding_attention': {'rope_theta': 10000.0, "
+            "'rope_type': 'default'}}, 'tie_word_embeddings': true}",
+        .frame = gemma3n_frame,
+        .layers = {hf_norms_around, hf_attention, hf_mlp, gemma3n_layer},
+        .bits = GEMMA3N_BITS,
+        .shape = {GEMMA3N_SHAPE, .dim = 60, .hidden = 76, .layers = 6,
+                  .heads = 4, .kv_heads = 2, .head_dim = 18, .window = 9,
+                  .sliding = "110", .n_borrowing = 3, .input_dim = 12,
+                  .input_vocab = 53, .streams = 4, .bypass_rank = 14,
+                  .cutting = "110000"},
+    },
+    {
+        /* The text of a model of several senses, as first published. */
+        .name = "gemma3n-with-images",
+        .config =
+            "{'architectures': ['Gemma3nForConditionalGeneration'], "
+            "'audio_config': {'model_type': 'gemma3n_audio'}, "
+            "'eos_token_id': [1, 50], 'model_type': 'gemma3n', "
+            "'text_config': {'activation_sparsity_pattern': null, "
+            GEMMA3N_KEYS "'intermediate_size': $hidden, 'layer_types': null, "
+            "'rope_local_base_freq': 10000.0, 'rope_scaling': null, "
+            "'rope_theta': 1000000.0}, 'vision_config': "
+            "{'model_type': 'gemma3n_vision'}}",
+        .prefix = "model.language_model.",
+        .frame = gemma3n_frame,
+        .layers = {hf_norms_around, hf_attention, hf_mlp, gemma3n_layer},
+        .bits = GEMMA3N_BITS,
+        .shape = {GEMMA3N_SHAPE, .dim = 52, .hidden = 68, .layers = 5,
+                  .heads = 6, .kv_heads = 1, .head_dim = 14, .window = 13,
+                  .sliding = "11110", .input_dim = 10, .input_vocab = 61,
+                  .streams = 2, .bypass_rank = 9},
     },
     {
         .name = "gemma4",

@@ -556,8 +556,8 @@ write_inputs(const struct writer *w, const char *pattern)
 
     name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
     if (model->inputs != NULL)
-        memcpy(add_tensor(w->to, name, model->shape.vocab, width)->x,
-               model->inputs, model->shape.vocab * width * sizeof(float));
+        memcpy(add_tensor(w->to, name, model->shape.input_vocab, width)->x,
+               model->inputs, model->shape.input_vocab * width * 4);
 }
 
 static void (*const writers[])(const struct writer *w,

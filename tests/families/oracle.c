@@ -32,6 +32,8 @@ make_inputs(struct oracle *o, const int32_t *tokens)
                      each, each);
     for (size_t i = 0; i < o->n * width; i++) {
         size_t token = (size_t)tokens[i / width];
+        if (token >= s->input_vocab)
+            token = 0;
         o->inputs[i] += sqrt((double)each) *
                         (double)o->model->inputs[token * width + i % width];
         o->inputs[i] /= sqrt(2);
@@ -43,7 +45,14 @@ add_input(const struct oracle *o, size_t layer)
 {
     const struct oracle_layer *w = &o->model->layers[layer];
     const struct oracle_shape *s = o->s;
-    double *gate = oracle_apply(&w->input_gate, o->x, o->n);
+    size_t all = o->n * s->dim;
+    double *in = oracle_doubles(all);
+
+    for (size_t i = 0; i < all; i++)
+        in[i] = o->x[i] * (s->streams > 0
+                               ? (double)w->stream_scale.w[i % s->dim]
+                               : 1);
+    double *gate = oracle_apply(&w->input_gate, in, o->n);
 
     for (size_t i = 0; i < o->n * s->input_dim; i++) {
         size_t t = i / s->input_dim, at = i % s->input_dim;
@@ -52,10 +61,147 @@ add_input(const struct oracle *o, size_t layer)
     }
     double *out = oracle_apply(&w->input_out, gate, o->n);
     oracle_norm_rows(s, &w->input_norm, out, o->n, s->dim, s->dim);
-    for (size_t i = 0; i < o->n * s->dim; i++)
-        o->x[i] += out[i];
+    for (size_t i = 0; i < all; i++)
+        if (s->streams == 0)
+            o->x[i] += out[i];
+    for (size_t i = 0; s->streams > 0 && i < (s->streams - 1) * all; i++)
+        o->beside[i] += out[i % all];
+    free(in);
     free(gate);
     free(out);
+}
+
+/* ---- Several streams ---- */
+
+/* The root of the mean of the squares. */
+static double
+size_of(const double *x, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum / (double)n);
+}
+
+/* Each of n rows of y becomes as large as that of x. */
+static void
+resize(double *y, const double *x, size_t n, size_t dim)
+{
+    for (size_t i = 0; i < n * dim; i += dim) {
+        double factor = size_of(x + i, dim) /
+                        fmax(size_of(y + i, dim), sqrt(1e-5));
+        for (size_t k = 0; k < dim; k++)
+            y[i + k] *= factor;
+    }
+}
+
+static void
+spread_streams(struct oracle *o)
+{
+    size_t dim = o->s->dim, all = o->n * dim;
+
+    o->beside = oracle_doubles((o->s->streams - 1) * all);
+    for (size_t j = 0; j + 1 < o->s->streams; j++) {
+        double *y = oracle_apply(&o->model->streams_in[j], o->x, o->n);
+        resize(y, o->x, o->n, dim);
+        memcpy(o->beside + j * all, y, all * sizeof(*y));
+        free(y);
+    }
+}
+
+static void
+gather_streams(struct oracle *o)
+{
+    size_t dim = o->s->dim, all = o->n * dim;
+    double *sum = oracle_doubles(all);
+
+    memcpy(sum, o->x, all * sizeof(*sum));
+    for (size_t j = 0; j + 1 < o->s->streams; j++) {
+        double *y = oracle_apply(&o->model->streams_out[j],
+                                 o->beside + j * all, o->n);
+        resize(y, o->x, o->n, dim);
+        for (size_t i = 0; i < all; i++)
+            sum[i] += y[i];
+        free(y);
+    }
+    for (size_t i = 0; i < all; i++)
+        o->x[i] = sum[i] / (double)o->s->streams;
+    free(sum);
+}
+
+/* What the matrix makes of what the first stream says: (n, its rows). */
+static double *
+coefficients(const struct oracle *o, const struct oracle_layer *w,
+             const struct oracle_linear *of)
+{
+    size_t dim = o->s->dim;
+    double *in = oracle_normed(o, &w->stream_norm, o->x);
+
+    for (size_t i = 0; i < o->n * dim; i++)
+        in[i] /= (double)dim;
+    double *said = oracle_apply(&w->stream_router, in, o->n);
+    for (size_t i = 0; i < o->n * o->s->streams; i++)
+        said[i] = tanh(said[i]);
+    double *result = oracle_apply(of, said, o->n);
+    free(in);
+    free(said);
+    return result;
+}
+
+static double *
+element_of(const struct oracle *o, size_t stream, size_t at)
+{
+    return stream == 0 ? o->x + at
+                       : o->beside + (stream - 1) * o->n * o->s->dim + at;
+}
+
+static void
+predict_streams(const struct oracle *o, const struct oracle_layer *w)
+{
+    size_t dim = o->s->dim, n = o->s->streams;
+    double *c = coefficients(o, w, &w->stream_predict);
+
+    for (size_t i = 0; i < o->n * dim; i++) {
+        const double *of_token = c + i / dim * n * n;
+        double old[4] = {0};
+        for (size_t j = 0; j < n; j++)
+            old[j] = *element_of(o, j, i);
+        for (size_t j = 0; j < n; j++)
+            for (size_t k = 0; k < n; k++)
+                *element_of(o, j, i) += of_token[j * n + k] * old[k];
+    }
+    free(c);
+}
+
+static void
+correct_streams(const struct oracle *o, const struct oracle_layer *w,
+                const double *predicted)
+{
+    size_t dim = o->s->dim, n = o->s->streams;
+    double *c = coefficients(o, w, &w->stream_correct);
+
+    for (size_t i = 0; i < o->n * dim; i++) {
+        double news = o->x[i] - predicted[i];
+        o->x[i] = predicted[i];
+        for (size_t j = 0; j < n; j++)
+            *element_of(o, j, i) += (1 + c[i / dim * n + j]) * news;
+    }
+    free(c);
+}
+
+/* What attention was given goes past it, too. */
+static void
+bypass(const struct oracle *o, const struct oracle_layer *w, const double *in)
+{
+    double *a = oracle_apply(&w->bypass_a, in, o->n);
+    double *b = oracle_apply(&w->bypass_b, a, o->n);
+
+    oracle_norm_rows(o->s, &w->bypass_norm, b, o->n, o->s->dim, o->s->dim);
+    for (size_t i = 0; i < o->n * o->s->dim; i++)
+        o->x[i] = (o->x[i] + in[i] + b[i]) / sqrt(2);
+    free(a);
+    free(b);
 }
 
 /* ---- All of it ---- */
@@ -88,23 +234,32 @@ run_layer(struct oracle *o, size_t layer)
         run_half(o, layer);
         return;
     }
+    double *predicted = oracle_doubles(o->n * dim);
+    if (o->s->streams > 0)
+        predict_streams(o, w);
+    memcpy(predicted, o->x, o->n * dim * sizeof(*predicted));
     double *in = oracle_normed(o, &w->attn_norm, o->x);
     double *mixed = oracle_mix(o, layer, in);
 
     oracle_norm_rows(o->s, &w->attn_post_norm, mixed, o->n, dim, dim);
     if (!o->s->is_parallel)
         add(o, mixed);
+    if (w->bypass_a.w != NULL)
+        bypass(o, w, in);
     double *second = o->s->is_parallel && w->ffn_norm.span == 0
                          ? in
                          : oracle_normed(o, &w->ffn_norm, o->x);
     double *out = w->mlp.up.w == NULL ? oracle_experts(o, w, second, second)
                   : w->experts != NULL
                       ? oracle_mlp_and_experts(o, w, second)
-                      : oracle_mlp_rows(o->s, &w->mlp, second, o->n);
+                      : oracle_feed(o, layer, second);
     oracle_norm_rows(o->s, &w->ffn_post_norm, out, o->n, dim, dim);
     if (o->s->is_parallel)
         add(o, mixed);
     add(o, out);
+    if (o->s->streams > 0)
+        correct_streams(o, w, predicted);
+    free(predicted);
     if (w->input_gate.w != NULL)
         add_input(o, layer);
     for (size_t i = 0; i < o->n * dim && w->scale != NULL; i++)
@@ -121,7 +276,7 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
 {
     const struct oracle_shape *s = &model->shape;
     struct oracle o = {model, s,    n,   oracle_doubles(n * s->dim),
-                       NULL,  NULL, NULL};
+                       NULL,  NULL, NULL, NULL};
 
     o.keys = calloc(s->layers, sizeof(*o.keys));
     o.values = calloc(s->layers, sizeof(*o.values));
@@ -139,6 +294,8 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
     oracle_norm_rows(s, &model->embedding_norm, o.x, n, s->dim, s->dim);
     if (s->input_dim > 0)
         make_inputs(&o, tokens);
+    if (s->streams > 0)
+        spread_streams(&o);
     for (size_t layer = 0; layer < s->layers; layer++)
         run_layer(&o, layer);
     for (size_t layer = 0; layer < s->layers; layer++) {
@@ -148,6 +305,9 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
     free(o.keys);
     free(o.values);
     free(o.inputs);
+    if (s->streams > 0)
+        gather_streams(&o);
+    free(o.beside);
     oracle_norm_rows(s, &model->norm, o.x, n, s->dim, s->dim);
     double *logits = oracle_apply(&model->head, o.x, n);
     for (size_t i = 0; i < n * s->vocab; i++) {

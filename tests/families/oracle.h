@@ -86,6 +86,15 @@ struct oracle_layer {
     struct oracle_linear input_gate, input_out; /* w NULL: nothing */
     struct oracle_norm input_norm;
     float *scale; /* one number, or NULL */
+
+    /* Of several streams: what the first one is asked, by which all change
+     * before and behind the layer; what of the first meets the input. */
+    struct oracle_norm stream_norm, stream_scale; /* a norm in shape only */
+    struct oracle_linear stream_router, stream_predict, stream_correct;
+
+    /* Past attention: what two matrices make of its input. */
+    struct oracle_linear bypass_a, bypass_b; /* w NULL: nothing */
+    struct oracle_norm bypass_norm;
 };
 
 /* ---- Description ---- */
@@ -196,6 +205,13 @@ struct oracle_shape {
                                 last one before that is like them */
     size_t borrowing_hidden; /* 0: hidden */
     size_t input_dim;        /* of the input of each layer; 0: none */
+    size_t input_vocab;      /* tokens that have one of their own; the others
+                                have that of token 0 */
+    size_t streams;          /* 0: one */
+    size_t bypass_rank;      /* 0: nothing goes past attention */
+    const char *cutting;     /* layers whose gates count from so many deviations
+                                above their mean on, less that */
+    double cut;
 
     enum oracle_positions positions;
     size_t rotary_dim;       /* 0: head_dim; the first ones of a head, in
@@ -228,6 +244,7 @@ struct oracle_model {
     float *inputs;    /* (vocab, layers, input_dim), or NULL */
     struct oracle_linear inputs_proj; /* of the embedding: the same width */
     struct oracle_norm inputs_norm;
+    struct oracle_linear streams_in[3], streams_out[3]; /* but the first */
     float *table;     /* (max_positions, dim): learned positions, or NULL */
     struct oracle_layer *layers;
     struct oracle_norm norm;

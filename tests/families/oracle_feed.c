@@ -20,14 +20,35 @@ xielu(const float *w, double x)
                  : (expm1(fmin(x, (double)w[3])) - x) * n + beta * x;
 }
 
-double *
-oracle_mlp_rows(const struct oracle_shape *s, const struct oracle_mlp *w,
-                const double *x, size_t n)
+/* What is less than so many deviations above the mean of a row becomes 0, the
+ * rest what it is more. */
+static void
+cut_rows(double *x, size_t n, size_t width, double deviations)
+{
+    for (size_t t = 0; t < n; t++) {
+        double *row = x + t * width, sum = 0, squares = 0;
+        for (size_t i = 0; i < width; i++) {
+            sum += row[i];
+            squares += row[i] * row[i];
+        }
+        double mean = sum / (double)width;
+        double level = mean + deviations * sqrt(squares / (double)width -
+                                                mean * mean);
+        for (size_t i = 0; i < width; i++)
+            row[i] = fmax(row[i] - level, 0);
+    }
+}
+
+static double *
+run_mlp(const struct oracle_shape *s, const struct oracle_mlp *w,
+        const double *x, size_t n, bool is_cut)
 {
     double *up = oracle_apply(&w->up, x, n);
 
     if (w->gate.w != NULL) {
         double *gate = oracle_apply(&w->gate, x, n);
+        if (is_cut)
+            cut_rows(gate, n, w->up.rows, s->cut);
         for (size_t i = 0; i < n * w->up.rows; i++) {
             if (s->up_limit > 0) {
                 gate[i] = fmin(gate[i], s->up_limit);
@@ -45,6 +66,20 @@ oracle_mlp_rows(const struct oracle_shape *s, const struct oracle_mlp *w,
     double *out = oracle_apply(&w->down, up, n);
     free(up);
     return out;
+}
+
+double *
+oracle_mlp_rows(const struct oracle_shape *s, const struct oracle_mlp *w,
+                const double *x, size_t n)
+{
+    return run_mlp(s, w, x, n, false);
+}
+
+double *
+oracle_feed(const struct oracle *o, size_t layer, const double *x)
+{
+    return run_mlp(o->s, &o->model->layers[layer].mlp, x, o->n,
+                   oracle_pattern(o->s->cutting, layer));
 }
 
 /* The place of the largest; its number is then out of the game. */

@@ -14,6 +14,7 @@ struct oracle {
     double *x; /* (n, dim): the residual stream */
     double **keys, **values; /* of each layer, for those that borrow */
     double *inputs; /* (n, layers, input_dim) */
+    double *beside; /* (streams - 1, n, dim) */
 };
 
 /* Zeros; there is always memory. */
@@ -57,6 +58,9 @@ double *oracle_mix(const struct oracle *o, size_t layer, const double *x);
 
 double *oracle_mlp_rows(const struct oracle_shape *s,
                         const struct oracle_mlp *w, const double *x, size_t n);
+
+/* The same of a layer, whose gates may be cut. */
+double *oracle_feed(const struct oracle *o, size_t layer, const double *x);
 
 /* One token at a time. The router may look at something else. */
 double *oracle_experts(const struct oracle *o, const struct oracle_layer *w,
