@@ -146,6 +146,30 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
             h->has_step_norm_weights ? "" : " without weights");
 }
 
+/* Numbers that differ from layer to layer, of those that have such a thing. */
+static void
+say_range(json_t **words, const struct lmq_hparams *h, const char *what,
+          uint32_t (*of)(const struct lmq_hparams *h, size_t layer),
+          bool (*counts)(const struct lmq_hparams *h, size_t layer))
+{
+    uint32_t least = UINT32_MAX, most = 0;
+
+    for (size_t i = 0; i < h->n_layers; i++) {
+        if (!counts(h, i))
+            continue;
+        least = of(h, i) < least ? of(h, i) : least;
+        most = of(h, i) > most ? of(h, i) : most;
+    }
+    if (least < most)
+        say(words, "%u to %u %s, by layer", least, most, what);
+}
+
+static bool
+has_one_feed(const struct lmq_hparams *h, size_t layer)
+{
+    return lmq_layer_has_feed(h, layer) && !lmq_layer_has_experts(h, layer);
+}
+
 static void
 say_attention(json_t **words, const struct lmq_hparams *h)
 {
@@ -157,6 +181,7 @@ say_attention(json_t **words, const struct lmq_hparams *h)
     };
     uint32_t n_full = count_layers(h, LMQ_LAYER_FULL);
     uint32_t n_sinkless = count_layers(h, LMQ_LAYER_SINKLESS);
+    const char *how = h->has_softplus_gate ? ", by softplus" : "";
 
     if (h->kv_lora_rank > 0)
         say(words, "latent attention: keys and values of rank %u",
@@ -175,6 +200,10 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         say(words, "%u key heads of %u dimensions in the others",
             h->full_kv_heads > 0 ? h->full_kv_heads : h->n_kv_heads,
             h->full_head_dim > 0 ? h->full_head_dim : h->head_dim);
+    say_range(words, h, "heads", lmq_layer_heads, lmq_layer_has_attention);
+    if (h->full_kv_heads == 0)
+        say_range(words, h, "key heads", lmq_layer_kv_heads,
+                  lmq_layer_has_attention);
     if (h->full_keys_are_values)
         say(words, "keys that are values too in the others");
     if (h->n_borrowing > 0)
@@ -201,9 +230,9 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         say(words, "attention sinks in %u of %u layers",
             h->n_layers - n_sinkless, h->n_layers);
     if (h->has_head_gate)
-        say(words, "gates of attention, one for each head");
+        say(words, "gates of attention, one for each head%s", how);
     else if (h->has_attn_gate)
-        say(words, "a gate behind attention");
+        say(words, "a gate behind attention%s", how);
     say_recurrence(words, h);
 }
 
@@ -233,6 +262,9 @@ say_positions(json_t **words, const struct lmq_hparams *h)
     if (rotary != h->head_dim)
         say(words, "%u of the %u dimensions of a head turn", rotary,
             h->head_dim);
+    if (h->full_rotary_dim > 0)
+        say(words, "%u of them in layers without a window",
+            h->full_rotary_dim);
     if (n_nope > 0)
         say(words, "%u of %u layers without positions", n_nope, h->n_layers);
     if (h->rope_local_theta > 0)
@@ -286,6 +318,9 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
     say_number(words, "gate and what it multiplies limited to", h->glu_limit,
                0);
     say_number(words, "added to what the gate multiplies:", h->glu_offset, 0);
+    if (h->borrowing_hidden_dim == 0)
+        say_range(words, h, "dimensions inside feed-forwards",
+                  lmq_layer_hidden_dim, has_one_feed);
     if (!h->is_gated)
         say(words, "feed-forward without a gate");
     if (h->n_experts == 0)
@@ -306,6 +341,8 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         say(words, "a correction of the router, for choosing only");
     if (h->router_scales_input)
         say(words, "weights of experts multiply what they are given");
+    say_number(words, "logits of the router capped at", h->router_softcap,
+               0);
     say_number(words, "near: within this part of a logit:",
                h->router_reach, 0);
     say_number(words, "weights of experts times", h->router_scale, 1);

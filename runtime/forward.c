@@ -192,7 +192,17 @@ add_feed_forward(const struct lmq_member *member)
 
 /* ---- The blocks ---- */
 
-/* heads *= sigmoid(gate + bias), (n, n_heads * value_dim). */
+/* gate = sigmoid(gate) or softplus(gate), what heads are multiplied by. */
+static void
+open_gate(const struct lmq_member *member, float *gate, size_t n)
+{
+    if (member->h->has_softplus_gate)
+        member->kernels->softplus(gate, n);
+    else
+        member->kernels->sigmoid(gate, n);
+}
+
+/* heads *= open(gate + bias), (n, n_heads * value_dim). */
 static void
 gate_heads(const struct lmq_member *member, const struct lmq_matrix *w_gate)
 {
@@ -206,12 +216,12 @@ gate_heads(const struct lmq_member *member, const struct lmq_matrix *w_gate)
         if (w_gate->bias != NULL)
             member->kernels->add(gate, w_gate->bias + piece.column,
                                  piece.size);
-        member->kernels->sigmoid(gate, piece.size);
+        open_gate(member, gate, piece.size);
         member->kernels->mul(member->work->attention + at, gate, piece.size);
     }
 }
 
-/* heads *= sigmoid(gate + bias), (n, n_heads): one number for all of a head. */
+/* heads *= open(gate + bias), (n, n_heads): one number for all of a head. */
 static void
 gate_whole_heads(const struct lmq_member *member,
                  const struct lmq_matrix *w_gate)
@@ -225,7 +235,7 @@ gate_whole_heads(const struct lmq_member *member,
         float *gate = member->work->attn_gate + t * n_heads;
         if (w_gate->bias != NULL)
             kernels->add(gate, w_gate->bias, n_heads);
-        kernels->sigmoid(gate, n_heads);
+        open_gate(member, gate, n_heads);
         for (size_t i = 0; i < n_heads; i++)
             kernels->scale(member->work->attention + (t * n_heads + i) * dim,
                            dim, gate[i]);
@@ -266,7 +276,7 @@ attention(const struct lmq_member *member)
     lmq_barrier(member); /* a row of W_out reads all heads */
     if (w_gate->tensor != NULL) {
         if (member->h->has_head_gate)
-            gate_whole_heads(member, w_gate); /* heads *= sigmoid(gate) */
+            gate_whole_heads(member, w_gate); /* heads *= open(gate) */
         else
             gate_heads(member, w_gate); /* the same, number by number */
         lmq_barrier(member); /* pieces are cut otherwise than rows */

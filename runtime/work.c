@@ -58,7 +58,7 @@ heads_width(const struct lmq_hparams *h)
 {
     size_t value = lmq_size_max(lmq_hparams_value_dim(h), h->full_head_dim);
 
-    return lmq_size_max((size_t)h->n_heads * value, lmq_delta_value_width(h));
+    return lmq_size_max(lmq_most_heads(h) * value, lmq_delta_value_width(h));
 }
 
 /* Heads may differ between layers: what the largest need. */
@@ -79,7 +79,8 @@ widest_heads(const struct lmq_hparams *h)
         most.keys = lmq_size_max(most.keys, heads * lmq_key_width(h, i));
         most.values = lmq_size_max(most.values, heads * lmq_value_width(h, i));
     }
-    most.queries = h->n_heads * lmq_size_max(h->head_dim, h->full_head_dim);
+    most.queries = (size_t)lmq_most_heads(h) *
+                   lmq_size_max(h->head_dim, h->full_head_dim);
     return most;
 }
 
@@ -88,7 +89,7 @@ static size_t
 widest_hidden(const struct lmq_hparams *h)
 {
     return lmq_size_max(
-        lmq_size_max(h->hidden_dim, h->borrowing_hidden_dim),
+        lmq_most_hidden_dims(h),
         lmq_size_max(h->shared_dim, h->layer_input_dim));
 }
 

@@ -27,9 +27,9 @@ static const char *const of_its_width[] = {
 /* Those in which it finds factors of frequencies that always count, and those
  * in which it finds the ones of longrope. */
 static const char *const has_factors[] = {
-    "apertus", "arcee", "exaone", "exaone-moe", "exaone4", "falcon-h1",
-    "gemma4", "granite", "granite_swa", "granitehybrid", "granitemoe", "llama",
-    "llama4", "minicpm", "mistral3", NULL,
+    "apertus", "arcee", "deci", "exaone", "exaone-moe", "exaone4",
+    "falcon-h1", "gemma4", "granite", "granite_swa", "granitehybrid",
+    "granitemoe", "llama", "llama4", "minicpm", "mistral3", NULL,
 };
 static const char *const has_long_factors[] = {
     "apertus", "granite", "granite_swa", "granitemoe", "llama", "minicpm",
@@ -300,5 +300,17 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
                       "than this '%s': it takes SiLU for its activation",
                       name);
     note_streams(plan, name);
+    for (uint32_t i = 0; strcmp(name, "deci") == 0 && i < h->n_layers; i++)
+        if (lmq_layer_mixes(h, i) && !lmq_layer_has_feed(h, i)) {
+            note_other(plan, name,
+                       "leaves out the attention of layers without a "
+                       "feed-forward");
+            break;
+        }
+    if (strcmp(name, "laguna") == 0 && h->full_rotary_dim > 0 &&
+        !lmq_layer_is(h, 0, LMQ_LAYER_FULL))
+        note_other(plan, name,
+                   "lets as much of a head turn in layers without windows as "
+                   "in the first layer");
     note_rope(plan, name);
 }

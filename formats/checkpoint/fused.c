@@ -28,7 +28,8 @@ fused_qkv(const struct lmq_hparams *h, size_t layer, bool is_delta,
 {
     uint64_t head = lmq_layer_head_dim(h, layer);
     uint64_t n_kv = lmq_layer_kv_heads(h, layer);
-    uint64_t q = h->n_heads * head, k = n_kv * head;
+    uint64_t n_heads = lmq_layer_heads(h, layer);
+    uint64_t q = n_heads * head, k = n_kv * head;
     uint64_t v = n_kv * lmq_layer_value_dim(h, layer);
 
     if (is_delta) {
@@ -59,9 +60,10 @@ fused_q_gate(const struct lmq_hparams *h, size_t layer,
 {
     uint64_t q = lmq_layer_head_dim(h, layer);
     uint64_t gate = lmq_layer_value_dim(h, layer);
+    uint64_t n_heads = lmq_layer_heads(h, layer);
     const struct lmq_fused_rows table[] = {
-        {LMQ_ROLE_ATTN_Q, h->n_heads * q, 0, q, q + gate},
-        {LMQ_ROLE_ATTN_GATE, h->n_heads * gate, q, gate, q + gate},
+        {LMQ_ROLE_ATTN_Q, n_heads * q, 0, q, q + gate},
+        {LMQ_ROLE_ATTN_GATE, n_heads * gate, q, gate, q + gate},
     };
 
     return give(parts, table, 2);

@@ -8,11 +8,13 @@
 struct lmq_rope_rows
 lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
 {
-    uint32_t rotary = lmq_hparams_rotary_dim(h);
+    bool is_of_layer = place->layer >= 0 && place->layer < (int32_t)h->n_layers;
+    size_t layer = is_of_layer ? (size_t)place->layer : 0;
+    uint32_t rotary = lmq_layer_rotary_dim(h, layer);
+    uint32_t head_dim = lmq_layer_head_dim(h, layer);
     bool is_latent = h->kv_lora_rank > 0;
 
-    if (place->layer >= 0 && place->layer < (int32_t)h->n_layers &&
-        lmq_layer_only_recurs(h, (size_t)place->layer))
+    if (is_of_layer && lmq_layer_only_recurs(h, layer))
         return (struct lmq_rope_rows){0};
     switch ((int)place->role) {
     case LMQ_ROLE_ATTN_Q:
@@ -21,8 +23,8 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_ATTN_Q_NORM:
     case LMQ_ROLE_ATTN_K_NORM:
         return (struct lmq_rope_rows){
-            .head_dim = h->head_dim,
-            .first = is_latent ? h->head_dim - rotary : 0,
+            .head_dim = head_dim,
+            .first = is_latent ? head_dim - rotary : 0,
             .n = rotary};
     case LMQ_ROLE_ATTN_KV_A:
         return (struct lmq_rope_rows){.head_dim = h->kv_lora_rank + rotary,

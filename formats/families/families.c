@@ -515,6 +515,7 @@ static const struct {
     {lmq_latest_families, &lmq_n_latest_families},
     {lmq_recurrent_families, &lmq_n_recurrent_families},
     {lmq_further_families, &lmq_n_further_families},
+    {lmq_uneven_families, &lmq_n_uneven_families},
 };
 
 /* ---- Finding a row ---- */

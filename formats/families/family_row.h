@@ -89,6 +89,8 @@ struct lmq_hf_form {
     bool has_sections;       /* rotary ones, for images */
     bool has_mscales;        /* the gain of rotary scaling, short and long */
     bool has_inner_context;  /* that of longrope may stand in it alone */
+    bool has_parts;          /* as much of a head turns as is said for a kind of
+                                layers; else all alike */
     double local_theta;      /* of layers with a window; 0: like the others */
     const char *local_key;   /* the key for it; NULL: none */
     bool theta_differs;      /* from version to version: refused if absent */
@@ -191,6 +193,10 @@ struct lmq_gguf_form {
     uint64_t keys;
     bool has_rotary_pairs;  /* side by side; else in halves */
     bool says_residual;     /* whether both halves look at the same */
+    bool counts_by_layer;   /* heads and widths of each layer may differ */
+    bool has_voids;         /* 0 of these: what the layer does not have */
+    bool has_local_part;    /* rope.dimension_count_swa: how much of a head
+                               turns in layers with windows */
     bool norm_by_eps;       /* the epsilon's name says the kind of norm */
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */

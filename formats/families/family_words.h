@@ -11,11 +11,13 @@
 #include "formats/model/hparams_fields.h"
 
 /* (families_older.c, families_later.c, families_latest.c,
- * families_recurrent.c, families_further.c) */
+ * families_recurrent.c, families_further.c, families_uneven.c) */
 extern const struct lmq_family lmq_older_families[], lmq_later_families[],
-    lmq_latest_families[], lmq_recurrent_families[], lmq_further_families[];
+    lmq_latest_families[], lmq_recurrent_families[], lmq_further_families[],
+    lmq_uneven_families[];
 extern const size_t lmq_n_older_families, lmq_n_later_families,
-    lmq_n_latest_families, lmq_n_recurrent_families, lmq_n_further_families;
+    lmq_n_latest_families, lmq_n_recurrent_families, lmq_n_further_families,
+    lmq_n_uneven_families;
 
 /* ---- Keys of config.json ---- */
 

@@ -309,6 +309,10 @@ gather_evidence(struct lmq_checkpoint *checkpoint,
         case LMQ_ROLE_BYPASS_A:
             evidence->residual_rank = narrow(tensor->n_rows);
             break;
+        case LMQ_ROLE_ATTN_GATE:
+            if (place->layer == 0 && place->part == LMQ_PART_WEIGHT)
+                evidence->gate_rows = tensor->n_rows;
+            break;
         case LMQ_ROLE_LAYER_SCALE:
             evidence->has_layer_scale = true;
             break;

@@ -24,6 +24,7 @@ struct lmq_gguf_evidence {
     bool has_lone_keys;       /* attn_k without attn_v */
     bool has_layer_scale;     /* layer_output_scale */
     bool has_state_norm;      /* ssm_norm */
+    uint64_t gate_rows;       /* of attn_gate, in the first layer */
     bool has_router[LMQ_MAX_LAYERS]; /* the layer */
     const double *always;     /* rope_freqs: factors of the rotary angles */
     const double *near, *far; /* rope_factors_short, _long */

@@ -184,6 +184,8 @@ is_written_apart(const struct lmq_family *family, size_t field)
         return true;
     if (family->gguf.norm_by_eps && field == LMQ_FIELD(norm_eps))
         return true;
+    if (lmq_gguf_is_by_layer(family, field))
+        return true;
     if ((forms & LMQ_GGUF_HALVES) != 0 && field == LMQ_FIELD(hidden_dim))
         return true;
     if ((forms & LMQ_GGUF_KINDS) == 0)
@@ -289,6 +291,9 @@ is_understood(const char *name, size_t size,
             memcmp(others[i].name, name, size) == 0 &&
             belongs(others[i].families, family))
             return true;
+    if (family->gguf.has_local_part && size == strlen(LMQ_GGUF_LOCAL_PART) &&
+        memcmp(LMQ_GGUF_LOCAL_PART, name, size) == 0)
+        return true;
     return family->gguf.says_activation && size == strlen(activation_key) - 1 &&
            memcmp(activation_key + 1, name, size) == 0;
 }
@@ -462,12 +467,14 @@ check_layers(struct lmq_gguf_reader *r)
 static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
     check_layers,
     read_norm,
+    lmq_gguf_read_counts,
     lmq_gguf_read_further_layers,
     lmq_gguf_read_recurrent,
     lmq_gguf_read_heads,
     lmq_gguf_read_window,
     lmq_gguf_read_kinds,
     lmq_gguf_read_streams,
+    lmq_gguf_read_parts,
     lmq_gguf_read_alibi,
     lmq_gguf_read_delta,
     lmq_gguf_read_experts,
@@ -658,6 +665,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_heads(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_KEY_KINDS)
         lmq_gguf_write_kv_heads(builder, hparams);
+    lmq_gguf_write_layers(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_KINDS)
         lmq_gguf_write_kinds(builder, hparams);
     else if (family->gguf.keys &

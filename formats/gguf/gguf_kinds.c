@@ -2,7 +2,8 @@
  * gguf_kinds.c - layers of two kinds in GGUF: those that see everything and
  * those with a window have heads of their own, and the last ones may have no
  * keys and values. Gemma 4; of MiMo V2 only the number of heads differs. And
- * several streams and sparse layers: Gemma 3n.
+ * several streams and sparse layers: Gemma 3n; numbers that differ from layer to
+ * layer: Laguna.
  */
 #include "config.h"
 
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "formats/gguf/gguf_reader.h"
 #include "formats/gguf/gguf_special.h"
+#include "formats/model/hparams_fields.h"
 
 /* ---- Reading ---- */
 
@@ -316,4 +318,197 @@ lmq_gguf_finish_mimo2(struct lmq_hparams *h,
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_is(h, i, LMQ_LAYER_FULL))
             h->layers[i] |= LMQ_LAYER_SINKLESS;
+}
+
+/* ---- Numbers of layers ---- */
+
+/* One number for all layers, or an array with one for each. */
+static enum lmq_status
+read_numbers(struct lmq_gguf_reader *r, const char *name, uint32_t *all,
+             uint32_t *each)
+{
+    const struct lmq_gguf_value *value =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
+
+    /* gguf_keys.c has read what is one number, and has seen that there are so
+     * many integers. */
+    if (value == NULL || value->type != LMQ_GGUF_ARRAY)
+        return LMQ_OK;
+    *all = 0;
+    for (uint32_t i = 0; i < r->h->n_layers; i++) {
+        int64_t number = lmq_gguf_item_int(value, i);
+        if (number < (r->family->gguf.has_voids ? 0 : 1) ||
+            number > LMQ_MAX_WIDTH)
+            return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                            "GGUF: '%s' of layer %" PRIu32 " is %" PRId64,
+                            r->key, i, number);
+        each[i] = (uint32_t)number;
+        *all = each[i] > *all ? each[i] : *all;
+    }
+    return LMQ_OK;
+}
+
+static const char heads[] = ".attention.head_count";
+static const char key_heads[] = ".attention.head_count_kv";
+static const char widths[] = ".feed_forward_length";
+
+/* A key that is one number says it of all layers. */
+static bool
+is_void(const struct lmq_gguf_reader *r, const struct lmq_gguf_value *value,
+        uint32_t layer)
+{
+    return value != NULL && value->type == LMQ_GGUF_ARRAY &&
+           layer < r->h->n_layers && lmq_gguf_item_int(value, layer) == 0;
+}
+
+/* What has no heads has no attention, what has no width no feed-forward. */
+static enum lmq_status
+read_voids(struct lmq_gguf_reader *r)
+{
+    const char *const names[] = {heads + 1, key_heads + 1, widths + 1};
+    const struct lmq_gguf_value *values[3];
+    struct lmq_hparams *h = r->h;
+
+    for (size_t i = 0; i < 3; i++)
+        values[i] = lmq_gguf_find(r->meta, lmq_gguf_key_of(r, names[i]));
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        if (is_void(r, values[0], i))
+            h->layers[i] |= LMQ_LAYER_FEED;
+        else if (is_void(r, values[1], i))
+            lmq_hparams_refuse(h, "a matrix in place of attention");
+        if (is_void(r, values[2], i))
+            h->layers[i] |= LMQ_LAYER_BARE;
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_gguf_read_counts(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+
+    if (!r->family->gguf.counts_by_layer)
+        return LMQ_OK;
+    enum lmq_status status =
+        read_numbers(r, heads + 1, &h->n_heads, h->layer_heads);
+    if (status == LMQ_OK)
+        status = read_numbers(r, key_heads + 1, &h->n_kv_heads,
+                              h->layer_kv_heads);
+    if (status == LMQ_OK)
+        status = read_numbers(r, widths + 1, &h->hidden_dim,
+                              h->layer_hidden_dims);
+    if (status == LMQ_OK && r->family->gguf.has_voids)
+        status = read_voids(r);
+    return status;
+}
+
+/* An array only where layers differ. */
+static void
+put_numbers(struct lmq_gguf_builder *builder, const char *key,
+            const struct lmq_hparams *h,
+            uint32_t (*of)(const struct lmq_hparams *h, size_t layer))
+{
+    bool is_even = true;
+
+    for (uint32_t i = 1; i < h->n_layers; i++)
+        is_even &= of(h, i) == of(h, 0);
+    if (is_even) {
+        lmq_gguf_put_u32(builder, key, of(h, 0));
+        return;
+    }
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_U32, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_u32(builder, of(h, i));
+}
+
+static uint32_t
+heads_or_none(const struct lmq_hparams *h, size_t layer)
+{
+    return lmq_layer_mixes(h, layer) ? lmq_layer_heads(h, layer) : 0;
+}
+
+static uint32_t
+key_heads_or_none(const struct lmq_hparams *h, size_t layer)
+{
+    return lmq_layer_mixes(h, layer) ? lmq_layer_kv_heads(h, layer) : 0;
+}
+
+static uint32_t
+width_or_none(const struct lmq_hparams *h, size_t layer)
+{
+    return lmq_layer_has_feed(h, layer) ? lmq_layer_hidden_dim(h, layer) : 0;
+}
+
+static void
+write_counts(struct lmq_gguf_builder *builder,
+             const struct lmq_family *family, const struct lmq_hparams *h)
+{
+    if (family->gguf.has_voids) {
+        put_numbers(builder, heads, h, heads_or_none);
+        put_numbers(builder, key_heads, h, key_heads_or_none);
+        put_numbers(builder, widths, h, width_or_none);
+        return;
+    }
+    put_numbers(builder, heads, h, lmq_layer_heads);
+    put_numbers(builder, key_heads, h, lmq_layer_kv_heads);
+    put_numbers(builder, widths, h, lmq_layer_hidden_dim);
+}
+
+/* ---- How much turns ---- */
+
+/* The plain key is of layers that see everything; what has a window turns by a
+ * base of its own, which need not be said. */
+enum lmq_status
+lmq_gguf_read_parts(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+
+    if (!r->family->gguf.has_local_part || h->sliding_window == 0)
+        return LMQ_OK;
+    if (!(h->rope_local_theta > 0))
+        h->rope_local_theta = h->rope_theta;
+    h->full_rotary_dim = lmq_hparams_rotary_dim(h);
+    return lmq_gguf_read_count(r, LMQ_GGUF_LOCAL_PART, &h->rotary_dim);
+}
+
+static void
+write_parts(struct lmq_gguf_builder *builder, const struct lmq_hparams *h)
+{
+    lmq_gguf_put_u32(builder, ".rope.dimension_count",
+                     lmq_hparams_far_rotary_dim(h));
+    if (h->sliding_window > 0)
+        lmq_gguf_put_u32(builder, "." LMQ_GGUF_LOCAL_PART,
+                         lmq_hparams_rotary_dim(h));
+}
+
+void
+lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
+                      const struct lmq_family *family,
+                      const struct lmq_hparams *h)
+{
+    if (family->gguf.counts_by_layer)
+        write_counts(builder, family, h);
+    if (family->gguf.has_local_part)
+        write_parts(builder, h);
+}
+
+bool
+lmq_gguf_is_by_layer(const struct lmq_family *family, size_t field)
+{
+    if (field == LMQ_FIELD(rotary_dim))
+        return family->gguf.has_local_part;
+    return family->gguf.counts_by_layer &&
+           (field == LMQ_FIELD(n_heads) || field == LMQ_FIELD(n_kv_heads) ||
+            field == LMQ_FIELD(hidden_dim));
+}
+
+/* ---- Laguna ---- */
+
+/* Its gates have as many rows as their tensors. */
+void
+lmq_gguf_finish_laguna(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    h->has_attn_gate = h->has_softplus_gate = true;
+    h->has_head_gate = evidence->gate_rows == lmq_layer_heads(h, 0);
 }

@@ -94,6 +94,18 @@ void lmq_gguf_write_kv_heads(struct lmq_gguf_builder *builder,
 void lmq_gguf_write_kinds(struct lmq_gguf_builder *builder,
                           const struct lmq_hparams *h);
 
+#define LMQ_GGUF_LOCAL_PART "rope.dimension_count_swa"
+
+/* Heads and widths of each layer, before the sizes of heads. */
+enum lmq_status lmq_gguf_read_counts(struct lmq_gguf_reader *r);
+/* How much of a head turns in both kinds of layers, after windows. */
+enum lmq_status lmq_gguf_read_parts(struct lmq_gguf_reader *r);
+/* Both, of families that have them; and whether these write the field. */
+void lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
+                           const struct lmq_family *family,
+                           const struct lmq_hparams *h);
+bool lmq_gguf_is_by_layer(const struct lmq_family *family, size_t field);
+
 /* ---- gguf_rope.c ---- */
 
 enum lmq_status lmq_gguf_read_rope(struct lmq_gguf_reader *r);

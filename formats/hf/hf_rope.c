@@ -522,9 +522,22 @@ read_dimensions(struct lmq_hf_config *config, const json_t *parameters)
                     inner_part_key, part);
 }
 
+/* What has been read is of layers that see everything. */
+static void
+read_parts(struct lmq_hf_config *config, double part)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    h->full_rotary_dim = lmq_hparams_rotary_dim(h);
+    h->rotary_dim = part > 0 && part <= 1 ? (uint32_t)(h->head_dim * part) : 0;
+    if (h->rotary_dim == 0)
+        lmq_hf_fail(config, "'%s' in the configuration is %g: nothing turns",
+                    inner_part_key, part);
+}
+
 /* Layers with a window turn by a base of their own and without scaling, as much
- * of a head as in the others. With nothing said about bases theirs is the
- * class's. */
+ * of a head as in the others, but where these may differ. With nothing said
+ * about bases theirs is the class's. */
 static void
 read_local(struct lmq_hf_config *config, const json_t *rope)
 {
@@ -536,6 +549,11 @@ read_local(struct lmq_hf_config *config, const json_t *rope)
     double theta = form->local_theta, part, whole = 1;
     bool is_said = is_nested || has_theta(config, rope);
 
+    if (form->has_parts && is_nested && local == NULL) { /* no windows */
+        h->rope_local_theta = h->rope_theta;
+        h->full_rotary_dim = lmq_hparams_rotary_dim(h);
+        return;
+    }
     if (form->local_key != NULL)
         theta = lmq_hf_real(config, config->json, form->local_key, theta);
     if (form->local_key == NULL && local == NULL && is_said &&
@@ -546,6 +564,10 @@ read_local(struct lmq_hf_config *config, const json_t *rope)
     if (form->partial > 0)
         whole = part_of(config, of_kind(config, rope, "full_attention"));
     part = part_of(config, local);
+    if (form->has_parts) {
+        read_parts(config, part);
+        part = whole;
+    }
     if (strcmp(kind_of_scaling(config, local), "default") != 0 ||
         part < whole || part > whole)
         lmq_hparams_refuse(h, "rotary scaling of layers with a window");

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text/c_locale.h"
 
@@ -46,10 +47,36 @@ lmq_hparams_rotary_dim(const struct lmq_hparams *hparams)
 uint32_t
 lmq_hparams_far_rotary_dim(const struct lmq_hparams *hparams)
 {
-    return hparams->full_head_dim > 0 &&
-                   hparams->positions == LMQ_POSITIONS_ROTARY
-               ? hparams->full_head_dim
-               : lmq_hparams_rotary_dim(hparams);
+    if (hparams->positions != LMQ_POSITIONS_ROTARY)
+        return 0;
+    if (hparams->full_rotary_dim > 0)
+        return hparams->full_rotary_dim;
+    return hparams->full_head_dim > 0 ? hparams->full_head_dim
+                                      : lmq_hparams_rotary_dim(hparams);
+}
+
+static uint32_t
+most_of(const struct lmq_hparams *hparams,
+        uint32_t (*of)(const struct lmq_hparams *h, size_t layer))
+{
+    uint32_t most = 0;
+
+    for (size_t i = 0; i < hparams->n_layers; i++)
+        if (of(hparams, i) > most)
+            most = of(hparams, i);
+    return most;
+}
+
+uint32_t
+lmq_most_heads(const struct lmq_hparams *hparams)
+{
+    return most_of(hparams, lmq_layer_heads);
+}
+
+uint32_t
+lmq_most_hidden_dims(const struct lmq_hparams *hparams)
+{
+    return most_of(hparams, lmq_layer_hidden_dim);
 }
 
 uint32_t
@@ -160,11 +187,13 @@ settle_rope(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->rope_context = usual->rope_context;
     if (h->positions != LMQ_POSITIONS_ROTARY) {
         h->rope_theta = usual->rope_theta;
-        h->rotary_dim = 0;
+        h->rotary_dim = h->full_rotary_dim = 0;
         clear_layers(h, LMQ_LAYER_NOPE);
     }
     if (h->rotary_dim == h->head_dim)
         h->rotary_dim = 0;
+    if (h->full_rotary_dim == lmq_hparams_rotary_dim(h))
+        h->full_rotary_dim = 0;
 }
 
 /* A window that no layer has is none; full layers are worth saying only among
@@ -185,7 +214,7 @@ settle_windows(struct lmq_hparams *h)
     if (h->sliding_window > 0)
         return;
     h->rope_local_theta = 0;
-    h->full_head_dim = h->full_kv_heads = 0;
+    h->full_head_dim = h->full_kv_heads = h->full_rotary_dim = 0;
     h->full_keys_are_values = false;
 }
 
@@ -249,13 +278,14 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (!has_attention) {
         h->n_heads = h->n_kv_heads = h->head_dim = 1;
         h->value_dim = h->full_head_dim = h->full_kv_heads = 0;
+        h->full_rotary_dim = 0;
         h->q_lora_rank = h->kv_lora_rank = 0;
         h->attn_scale = h->attn_softcap = h->qkv_clip = 0;
         h->value_scale = usual->value_scale;
         h->score_growth = 0;
         h->qk_norm = usual->qk_norm;
         h->has_sinks = h->has_attn_gate = h->has_value_norm = false;
-        h->has_head_gate = false;
+        h->has_head_gate = h->has_softplus_gate = false;
         if (h->positions != LMQ_POSITIONS_LEARNED)
             h->positions = LMQ_POSITIONS_NONE;
         h->rope_scaling = usual->rope_scaling;
@@ -294,11 +324,11 @@ static void
 settle_halves(struct lmq_hparams *h)
 {
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
-        unsigned never = lmq_layer_is(h, i, LMQ_LAYER_FEED)
-                             ? LMQ_LAYER_FULL | LMQ_LAYER_NOPE
-                         : lmq_layer_is(h, i, LMQ_LAYER_BARE)
-                             ? LMQ_LAYER_DENSE
-                             : 0;
+        unsigned never = 0;
+        if (lmq_layer_is(h, i, LMQ_LAYER_FEED))
+            never |= LMQ_LAYER_FULL | LMQ_LAYER_NOPE;
+        if (lmq_layer_is(h, i, LMQ_LAYER_BARE))
+            never |= LMQ_LAYER_DENSE;
         h->layers[i] &= (uint16_t)~never;
     }
 }
@@ -311,6 +341,7 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->n_expert_groups = 0;
         h->router = usual->router;
         h->router_scale = usual->router_scale;
+        h->router_softcap = 0;
         h->router_renormalises = h->router_corrects = false;
         h->router_scales_input = h->has_expert_norms = false;
         clear_layers(h, LMQ_LAYER_DENSE);
@@ -376,13 +407,104 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (!h->is_gated)
         h->glu_limit = h->glu_offset = 0;
     if (!h->has_attn_gate)
-        h->has_head_gate = false;
+        h->has_head_gate = h->has_softplus_gate = false;
     if (h->norm_place == LMQ_NORMS_AFTER)
         clear_layers(h, LMQ_LAYER_AFTER);
     settle_mixture_norm(h);
     if (h->layer_input_dim == 0 || h->layer_input_vocab == h->vocab_size)
         h->layer_input_vocab = 0;
     settle_sparse(h);
+}
+
+/* ---- Numbers of layers ---- */
+
+/* A number that layers may have of their own: for all, for those of another
+ * kind (0: the same), for each. */
+struct layer_count {
+    uint32_t *all, *other, *each;
+    bool (*counts)(const struct lmq_hparams *h, size_t layer);
+    bool (*is_other)(const struct lmq_hparams *h, size_t layer);
+    uint32_t (*of)(const struct lmq_hparams *h, size_t layer);
+};
+
+/* One number for each kind of layers, in place of each layer's, if that says
+ * the same. */
+static void
+settle_by_kind(const struct lmq_hparams *h, const struct layer_count *count)
+{
+    uint32_t all = 0, other = 0;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        uint32_t *kind = count->is_other(h, i) ? &other : &all;
+        if (!count->counts(h, i))
+            continue;
+        if (*kind != 0 && *kind != count->of(h, i))
+            return;
+        *kind = count->of(h, i);
+    }
+    if (all == 0 || other == 0)
+        return;
+    *count->all = all;
+    *count->other = other;
+    memset(count->each, 0, LMQ_MAX_LAYERS * sizeof(*count->each));
+}
+
+/* The most of any layer for all; for each what is another number. */
+static void
+settle_count(const struct lmq_hparams *h, const struct layer_count *count)
+{
+    uint32_t most = 0;
+    bool is_used = false;
+
+    for (size_t i = 0; i < LMQ_MAX_LAYERS; i++)
+        if (i >= h->n_layers || !count->counts(h, i)) {
+            count->each[i] = 0;
+        } else {
+            is_used |= count->each[i] > 0;
+            most = count->of(h, i) > most ? count->of(h, i) : most;
+        }
+    if (!is_used)
+        return;
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (count->counts(h, i))
+            count->each[i] = count->of(h, i);
+    *count->all = most;
+    if (count->other != NULL)
+        *count->other = 0;
+    for (size_t i = 0; i < LMQ_MAX_LAYERS; i++)
+        if (count->each[i] == most)
+            count->each[i] = 0;
+    if (count->other != NULL)
+        settle_by_kind(h, count);
+}
+
+static bool
+is_full(const struct lmq_hparams *h, size_t layer)
+{
+    return lmq_layer_is(h, layer, LMQ_LAYER_FULL);
+}
+
+static bool
+is_one_feed(const struct lmq_hparams *h, size_t layer)
+{
+    return lmq_layer_has_feed(h, layer) && !lmq_layer_has_experts(h, layer);
+}
+
+static void
+settle_layers(struct lmq_hparams *h)
+{
+    const struct layer_count counts[] = {
+        {&h->n_heads, NULL, h->layer_heads, lmq_layer_has_attention, NULL,
+         lmq_layer_heads},
+        {&h->n_kv_heads, h->sliding_window > 0 ? &h->full_kv_heads : NULL,
+         h->layer_kv_heads, lmq_layer_has_attention, is_full,
+         lmq_layer_kv_heads},
+        {&h->hidden_dim, &h->borrowing_hidden_dim, h->layer_hidden_dims,
+         is_one_feed, lmq_layer_borrows, lmq_layer_hidden_dim},
+    };
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        settle_count(h, &counts[i]);
 }
 
 void
@@ -404,5 +526,6 @@ lmq_hparams_settle(struct lmq_hparams *h)
     settle_halves(h);
     settle_windows(h);
     settle_experts(h, &usual);
+    settle_layers(h);
     settle_parts(h, &usual);
 }

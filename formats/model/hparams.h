@@ -157,6 +157,10 @@ struct lmq_hparams {
     uint32_t context_end;    /* behind so many another computation begins; 0:
                                 it never does */
     uint16_t layers[LMQ_MAX_LAYERS]; /* bits of lmq_layer_kind */
+    /* Of each layer, in place of n_heads and the like; 0: these. */
+    uint32_t layer_heads[LMQ_MAX_LAYERS];
+    uint32_t layer_kv_heads[LMQ_MAX_LAYERS];
+    uint32_t layer_hidden_dims[LMQ_MAX_LAYERS];
 
     /* Blocks */
     enum lmq_norm norm;
@@ -181,6 +185,7 @@ struct lmq_hparams {
     /* In layers that see everything, where the others have windows; 0: the same
      * as there. */
     uint32_t full_head_dim, full_kv_heads;
+    uint32_t full_rotary_dim; /* likewise; 0: as many dimensions as there */
     bool full_keys_are_values; /* there, before norms and positions */
     bool has_value_norm;     /* without weights, of each head's values */
     uint32_t n_borrowing;    /* so many last layers have no keys and values:
@@ -205,6 +210,7 @@ struct lmq_hparams {
     bool has_sinks;          /* a logit for nothing in each head's softmax */
     bool has_attn_gate;      /* heads' results times the sigmoid of a gate */
     bool has_head_gate;      /* which is one number for each head */
+    bool has_softplus_gate;  /* and no sigmoid, but a softplus */
 
     /* Recurrent layers ("linear attention"): instead of keys and values a
      * layer remembers a matrix (key dim, value dim) for each value head, and
@@ -264,6 +270,7 @@ struct lmq_hparams {
     bool router_renormalises; /* the chosen weights sum to 1 */
     bool router_corrects;    /* a bias that counts for choosing only */
     double router_scale;     /* of the weights; 1 */
+    double router_softcap;   /* of its logits: cap * tanh(x / cap); 0: none */
     double router_reach;     /* how near LMQ_ROUTER_NEAR takes to be near */
     double shared_scale;     /* of what shared experts add; 1 */
     bool router_scales_input; /* weights are of what experts are given */
@@ -397,6 +404,10 @@ lmq_delta_norm_span(const struct lmq_hparams *hparams)
                : hparams->delta_value_dim;
 }
 
+/* The most that any layer has. */
+uint32_t lmq_most_heads(const struct lmq_hparams *hparams);
+uint32_t lmq_most_hidden_dims(const struct lmq_hparams *hparams);
+
 /* Where positions end, UINT32_MAX where they do not; and why, as the beginning
  * of a sentence: so many positions. */
 uint32_t lmq_hparams_end(const struct lmq_hparams *hparams);
@@ -515,15 +526,23 @@ lmq_layer_value_dim(const struct lmq_hparams *hparams, size_t layer)
 static inline uint32_t
 lmq_layer_rotary_dim(const struct lmq_hparams *hparams, size_t layer)
 {
-    return lmq_layer_has_full_heads(hparams, layer) &&
-                   hparams->positions == LMQ_POSITIONS_ROTARY
-               ? hparams->full_head_dim
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
+               ? lmq_hparams_far_rotary_dim(hparams)
                : lmq_hparams_rotary_dim(hparams);
+}
+
+static inline uint32_t
+lmq_layer_heads(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->layer_heads[layer] > 0 ? hparams->layer_heads[layer]
+                                           : hparams->n_heads;
 }
 
 static inline uint32_t
 lmq_layer_kv_heads(const struct lmq_hparams *hparams, size_t layer)
 {
+    if (hparams->layer_kv_heads[layer] > 0)
+        return hparams->layer_kv_heads[layer];
     return hparams->full_kv_heads > 0 &&
                    lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
                ? hparams->full_kv_heads
@@ -561,6 +580,8 @@ bool lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer);
 static inline uint32_t
 lmq_layer_hidden_dim(const struct lmq_hparams *hparams, size_t layer)
 {
+    if (hparams->layer_hidden_dims[layer] > 0)
+        return hparams->layer_hidden_dims[layer];
     return hparams->borrowing_hidden_dim > 0 &&
                    lmq_layer_borrows(hparams, layer)
                ? hparams->borrowing_hidden_dim

@@ -41,10 +41,14 @@ check_heads(const struct lmq_hparams *h, struct lmq_error *err)
 {
     uint32_t rotary = lmq_hparams_rotary_dim(h);
 
-    if (h->n_heads % h->n_kv_heads != 0)
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "%u heads cannot share %u key/value heads evenly",
-                        h->n_heads, h->n_kv_heads);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        uint32_t heads = lmq_layer_heads(h, i), kv = lmq_layer_kv_heads(h, i);
+        if (lmq_layer_has_attention(h, i) && heads % kv != 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "%u heads of layer %u cannot share %u key/value "
+                            "heads evenly",
+                            heads, i, kv);
+    }
     if (rotary % 2 != 0 || rotary > h->head_dim)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "rotary positions need an even number of dimensions, "
@@ -63,17 +67,24 @@ check_heads(const struct lmq_hparams *h, struct lmq_error *err)
     return LMQ_OK;
 }
 
+static bool
+has_heads_by_layer(const struct lmq_hparams *h)
+{
+    bool has_any = false;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        has_any |= h->layer_heads[i] > 0 || h->layer_kv_heads[i] > 0;
+    return has_any;
+}
+
 /* Heads of their own in layers that see everything. Then these are the ones
  * that rotary scaling is for. */
 static enum lmq_status
 check_full_heads(const struct lmq_hparams *h, struct lmq_error *err)
 {
     bool is_rotary = h->positions == LMQ_POSITIONS_ROTARY;
+    bool has_queries = false;
 
-    if (h->full_kv_heads > 0 && h->n_heads % h->full_kv_heads != 0)
-        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                        "%u heads cannot share %u key/value heads evenly",
-                        h->n_heads, h->full_kv_heads);
     if ((uint64_t)h->n_heads * h->full_head_dim > LMQ_MAX_WIDTH)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "%u heads of %u are too wide",
                         h->n_heads, h->full_head_dim);
@@ -85,13 +96,29 @@ check_full_heads(const struct lmq_hparams *h, struct lmq_error *err)
                         "goes only with an even number, windows, a rotary "
                         "base for these, and heads that turn as a whole",
                         h->full_head_dim);
+    if (h->full_rotary_dim > 0 &&
+        (h->full_head_dim > 0 || h->full_rotary_dim % 2 != 0 ||
+         h->full_rotary_dim > h->head_dim || h->rope_local_theta <= 0))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "of heads of %u in layers that see everything %u "
+                        "dimensions turn, which needs an even number, at most "
+                        "the head size, windows, and a rotary base for these",
+                        h->head_dim, h->full_rotary_dim);
     if ((h->full_head_dim > 0 || h->full_kv_heads > 0 ||
+         h->full_rotary_dim > 0 || has_heads_by_layer(h) ||
          h->full_keys_are_values || h->n_borrowing > 0) &&
         (h->kv_lora_rank > 0 || h->qk_norm == LMQ_QK_NORM_HEADS))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "heads that differ between layers, or that several "
                         "share, do not go with latent attention or with norms "
                         "for each head");
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        has_queries |= h->layer_heads[i] > 0;
+    if (has_queries && (h->positions == LMQ_POSITIONS_ALIBI ||
+                        h->positions == LMQ_POSITIONS_ALIBI_SCALED))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "numbers of heads that differ between layers do not "
+                        "go with ALiBi");
     if ((h->full_keys_are_values || h->n_borrowing > 0) && h->value_dim > 0)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "values of another size than keys are no keys, and "
@@ -114,6 +141,12 @@ check_borrowing(const struct lmq_hparams *h, struct lmq_error *err)
                             "n_borrowing is %u, but layer %u has no keys and "
                             "values",
                             h->n_borrowing, i);
+        if (lmq_layer_kv_heads(h, i) != lmq_layer_kv_heads(h, source))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u borrows keys of %u heads, but layer %zu "
+                            "has %u",
+                            i, lmq_layer_kv_heads(h, i), source,
+                            lmq_layer_kv_heads(h, source));
         if (lmq_layer_borrows(h, i) && lmq_layer_borrows(h, source))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                             "layer %u of %u borrows keys and values, but no "
@@ -206,7 +239,7 @@ check_rope(const struct lmq_hparams *h, struct lmq_error *err)
     return LMQ_OK;
 }
 
-/* A layer has one part at least, and what has only one has it to itself. */
+/* What has not both parts has none beside another. */
 static enum lmq_status
 check_halves(const struct lmq_hparams *h, struct lmq_error *err)
 {
@@ -215,11 +248,10 @@ check_halves(const struct lmq_hparams *h, struct lmq_error *err)
         bool has_feed = lmq_layer_has_feed(h, i);
         if (mixes && has_feed)
             continue;
-        if (mixes == has_feed ||
-            (!mixes && lmq_layer_is(h, i, LMQ_LAYER_DELTA)))
+        if (!mixes && lmq_layer_is(h, i, LMQ_LAYER_DELTA))
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "layer %u has no feed-forward, or is recurrent, "
-                            "and yet is nothing but a feed-forward",
+                            "layer %u is recurrent, and yet is nothing but a "
+                            "feed-forward",
                             i);
         if (h->residual != LMQ_RESIDUAL_SEQUENTIAL)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,

@@ -14,22 +14,27 @@
 
 #define COUNT(name, presence, least, most)                                    \
     {#name, LMQ_FIELD_COUNT, presence, LMQ_FIELD(name), least, most,          \
-     NULL, NULL, 0}
+     NULL, NULL, 0, NULL}
 #define REAL(name, presence)                                                  \
-    {#name, LMQ_FIELD_REAL, presence, LMQ_FIELD(name), 0, 0, NULL, NULL, 0}
+    {#name, LMQ_FIELD_REAL, presence, LMQ_FIELD(name), 0, 0, NULL, NULL, 0,   \
+     NULL}
 #define SWITCH(key, name)                                                     \
-    {key, LMQ_FIELD_SWITCH, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, 0}
+    {key, LMQ_FIELD_SWITCH, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, 0, \
+     NULL}
 #define KIND(name, presence, what, ...)                                       \
     KIND_AS(#name, name, presence, what, __VA_ARGS__)
 #define KIND_AS(key, name, presence, what, ...)                               \
     {key, LMQ_FIELD_KIND, presence, LMQ_FIELD(name), 0, 0, what,              \
-     (const char *const[]){__VA_ARGS__, NULL}, 0}
+     (const char *const[]){__VA_ARGS__, NULL}, 0, NULL}
 #define LAYERS(key, bit)                                                      \
     {key, LMQ_FIELD_LAYERS, LMQ_SELDOM, LMQ_FIELD(layers), 0, 0, NULL, NULL,  \
-     bit}
+     bit, NULL}
 #define FACTORS(name)                                                         \
     {#name, LMQ_FIELD_FACTORS, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, \
-     0}
+     0, NULL}
+#define NUMBERS(name, most, of)                                               \
+    {#name, LMQ_FIELD_NUMBERS, LMQ_SELDOM, LMQ_FIELD(name), 1, most, NULL,    \
+     NULL, 0, of}
 
 const struct lmq_field lmq_fields[] = {
     COUNT(n_layers, LMQ_ALWAYS, 1, LMQ_MAX_LAYERS),
@@ -72,6 +77,7 @@ const struct lmq_field lmq_fields[] = {
     COUNT(gate_rank, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
     COUNT(full_head_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
     COUNT(full_kv_heads, LMQ_SELDOM, 0, LMQ_MAX_HEADS),
+    COUNT(full_rotary_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
     COUNT(n_borrowing, LMQ_SELDOM, 0, LMQ_MAX_LAYERS),
     COUNT(borrowing_hidden_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
     COUNT(layer_input_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
@@ -96,6 +102,7 @@ const struct lmq_field lmq_fields[] = {
     REAL(glu_offset, LMQ_SELDOM),
     REAL(sparse_cut, LMQ_SELDOM),
     REAL(router_scale, LMQ_SELDOM),
+    REAL(router_softcap, LMQ_SELDOM),
     REAL(router_reach, LMQ_SELDOM),
     REAL(shared_scale, LMQ_SELDOM),
     REAL(latent_eps, LMQ_SELDOM),
@@ -109,6 +116,7 @@ const struct lmq_field lmq_fields[] = {
     SWITCH("rope_ramp_exact", rope_ramp_exact),
     SWITCH("attn_gate", has_attn_gate),
     SWITCH("attn_gate_by_head", has_head_gate),
+    SWITCH("attn_gate_softplus", has_softplus_gate),
     SWITCH("router_renormalises", router_renormalises),
     SWITCH("router_corrects", router_corrects),
     SWITCH("router_scales_input", router_scales_input),
@@ -151,6 +159,9 @@ const struct lmq_field lmq_fields[] = {
     LAYERS("sinkless_layers", LMQ_LAYER_SINKLESS),
     LAYERS("after_layers", LMQ_LAYER_AFTER),
     LAYERS("sparse_layers", LMQ_LAYER_SPARSE),
+    NUMBERS(layer_heads, LMQ_MAX_HEADS, lmq_layer_heads),
+    NUMBERS(layer_kv_heads, LMQ_MAX_HEADS, lmq_layer_kv_heads),
+    NUMBERS(layer_hidden_dims, LMQ_MAX_WIDTH, lmq_layer_hidden_dim),
     FACTORS(rope_short),
     FACTORS(rope_long),
     {.key = NULL},
@@ -239,6 +250,26 @@ has_same_layers(const struct lmq_hparams *a, const struct lmq_hparams *b,
     return true;
 }
 
+/* Of each layer; 0: what holds of all. */
+static const uint32_t *
+numbers_of(const struct lmq_field *field, const struct lmq_hparams *hparams)
+{
+    return (const void *)((const char *)hparams + field->offset);
+}
+
+static bool
+has_same_numbers(const struct lmq_field *field, const struct lmq_hparams *a,
+                 const struct lmq_hparams *b)
+{
+    const uint32_t *x = numbers_of(field, a);
+    const uint32_t *y = numbers_of(field, b);
+
+    for (uint32_t i = 0; i < LMQ_MAX_LAYERS; i++)
+        if ((i < a->n_layers ? x[i] : 0) != (i < b->n_layers ? y[i] : 0))
+            return false;
+    return true;
+}
+
 bool
 lmq_field_is_same(const struct lmq_field *field, const struct lmq_hparams *a,
                   const struct lmq_hparams *b, double tolerance)
@@ -248,6 +279,8 @@ lmq_field_is_same(const struct lmq_field *field, const struct lmq_hparams *a,
 
     if (field->type == LMQ_FIELD_LAYERS)
         return has_same_layers(a, b, field->bit);
+    if (field->type == LMQ_FIELD_NUMBERS)
+        return has_same_numbers(field, a, b);
     if (field->type != LMQ_FIELD_FACTORS)
         return is_near(lmq_field_get(field, a), lmq_field_get(field, b),
                        field->type == LMQ_FIELD_REAL ? tolerance : 0);

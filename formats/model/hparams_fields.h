@@ -19,6 +19,7 @@ enum lmq_field_type {
     LMQ_FIELD_SWITCH, /* a bool */
     LMQ_FIELD_KIND,   /* an enumeration: small and not negative */
     LMQ_FIELD_LAYERS, /* a bit of each layer */
+    LMQ_FIELD_NUMBERS, /* an uint32_t of each layer */
     LMQ_FIELD_FACTORS /* n_rope_factors doubles */
 };
 
@@ -31,10 +32,12 @@ struct lmq_field {
     enum lmq_field_type type;
     enum lmq_presence presence;
     size_t offset;            /* in struct lmq_hparams */
-    uint32_t least, most;     /* of a count */
+    uint32_t least, most;     /* of a count, of each number */
     const char *what;         /* a kind, in a message */
     const char *const *names; /* of kinds, by number; ends with NULL */
     enum lmq_layer_kind bit;  /* of layers */
+    /* Of each layer: the number that counts. */
+    uint32_t (*of_layer)(const struct lmq_hparams *hparams, size_t layer);
 };
 
 /* In the order in which they are stored and compared. */

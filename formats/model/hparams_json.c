@@ -31,6 +31,17 @@ layers_to_json(const struct lmq_hparams *hparams, enum lmq_layer_kind kind)
     return list;
 }
 
+/* A number for each layer. */
+static json_t *
+numbers_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < hparams->n_layers; i++)
+        lmq_append(&list, json_integer(f->of_layer(hparams, i)));
+    return list;
+}
+
 static json_t *
 factors_to_json(const struct lmq_hparams *hparams, const double *factors)
 {
@@ -56,6 +67,8 @@ lmq_field_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
         return json_string(f->names[(int)lmq_field_get(f, hparams)]);
     case LMQ_FIELD_LAYERS:
         return layers_to_json(hparams, f->bit);
+    case LMQ_FIELD_NUMBERS:
+        return numbers_to_json(f, hparams);
     default:
         return factors_to_json(hparams, lmq_field_factors(f, hparams));
     }
@@ -188,6 +201,32 @@ read_layers(const struct lmq_field *f, const json_t *list,
     return LMQ_OK;
 }
 
+/* As many as there are layers, or none. */
+static enum lmq_status
+read_numbers(const struct lmq_field *f, const json_t *list,
+             struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    uint32_t *numbers = (void *)((char *)hparams + f->offset);
+    const json_t *item;
+    size_t i, n = json_array_size(list);
+
+    if (!json_is_array(list) || (n != 0 && n != hparams->n_layers))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s are no list of %u numbers, one for "
+                        "each layer",
+                        f->key, hparams->n_layers);
+    json_array_foreach(list, i, item) {
+        json_int_t number = json_integer_value(item);
+        if (!json_is_integer(item) || number < f->least || number > f->most)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the model's %s have no number from %u to %u for "
+                            "layer %zu",
+                            f->key, f->least, f->most, i);
+        numbers[i] = (uint32_t)number;
+    }
+    return LMQ_OK;
+}
+
 /* Both lists have as many factors, one for each frequency of RoPE. */
 static enum lmq_status
 read_factors(const struct lmq_field *f, const json_t *list,
@@ -227,6 +266,7 @@ read_fields(const json_t *json, struct lmq_hparams *hparams,
         [LMQ_FIELD_COUNT] = read_count,   [LMQ_FIELD_REAL] = read_real,
         [LMQ_FIELD_SWITCH] = read_switch, [LMQ_FIELD_KIND] = read_kind,
         [LMQ_FIELD_LAYERS] = read_layers, [LMQ_FIELD_FACTORS] = read_factors,
+        [LMQ_FIELD_NUMBERS] = read_numbers,
     };
 
     for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++) {

@@ -307,15 +307,16 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     size_t layer = place->layer < 0 ? 0 : (size_t)place->layer;
     uint64_t head = lmq_layer_head_dim(h, layer);
     uint64_t n_kv = lmq_layer_kv_heads(h, layer);
-    uint64_t q = h->n_heads * head, k = n_kv * head;
+    uint64_t n_heads = lmq_layer_heads(h, layer);
+    uint64_t q = n_heads * head, k = n_kv * head;
     uint64_t value = lmq_layer_value_dim(h, layer);
     uint64_t rotary = lmq_hparams_rotary_dim(h);
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
     bool is_state_space = lmq_is_state_space(h);
     uint64_t hidden = place->item >= 0 ? h->expert_dim
                                        : lmq_layer_hidden_dim(h, layer);
-    uint64_t v = n_kv * value, out = h->n_heads * value;
-    uint64_t gate = h->has_head_gate ? h->n_heads : out;
+    uint64_t v = n_kv * value, out = n_heads * value;
+    uint64_t gate = h->has_head_gate ? n_heads : out;
     uint64_t inputs = (uint64_t)h->n_layers * h->layer_input_dim;
     uint64_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
     uint64_t seen = h->dim, seen_by_gate = h->dim; /* by queries and keys */
@@ -364,7 +365,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_STATE_OUT] = {h->dim, values},
         [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : head, 0},
         [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : head, 0},
-        [LMQ_ROLE_ATTN_SINKS] = {h->n_heads, 0},
+        [LMQ_ROLE_ATTN_SINKS] = {n_heads, 0},
         [LMQ_ROLE_ATTN_POST_NORM] = {h->dim, 0},
         [LMQ_ROLE_ATTN_Q_A] = {h->q_lora_rank, h->dim},
         [LMQ_ROLE_ATTN_Q_A_NORM] = {h->q_lora_rank, 0},

@@ -68,6 +68,8 @@ const struct lmq_convention lmq_conventions[] = {
      LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.mlp.gate.e_score_correction_bias!", LMQ_ROLE_ROUTER_CORRECTION,
      READ},
+    {"layers.#.mlp.experts.e_score_correction_bias!",
+     LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.mlp.experts.@.gate_proj", LMQ_ROLE_FFN_GATE, LLAMA},
     {"layers.#.mlp.experts.@.up_proj", LMQ_ROLE_FFN_UP, LLAMA},
     {"layers.#.mlp.experts.@.down_proj", LMQ_ROLE_FFN_DOWN, LLAMA},
@@ -348,6 +350,15 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.self_attn.W_pack", LMQ_ROLE_ATTN_QKV, READ},
     /* InternLM 2; the rest is Meta's */
     {"layers.#.attention.wqkv", LMQ_ROLE_ATTN_QKV, READ},
+    /* OpenELM */
+    {"token_embeddings", LMQ_ROLE_EMBEDDING, READ},
+    {"layers.#.attn_norm", LMQ_ROLE_ATTN_NORM, READ},
+    {"layers.#.attn.qkv_proj", LMQ_ROLE_ATTN_QKV, READ},
+    {"layers.#.attn.q_norm", LMQ_ROLE_ATTN_Q_NORM, READ},
+    {"layers.#.attn.k_norm", LMQ_ROLE_ATTN_K_NORM, READ},
+    {"layers.#.attn.out_proj", LMQ_ROLE_ATTN_OUT, READ},
+    {"layers.#.ffn.proj_1", LMQ_ROLE_FFN_GATE_UP, READ},
+    {"layers.#.ffn.proj_2", LMQ_ROLE_FFN_DOWN, READ},
     /* OPT */
     {"embed_positions", LMQ_ROLE_POSITIONS, READ},
     {"layers.#.self_attn_layer_norm", LMQ_ROLE_ATTN_NORM, READ},

@@ -107,7 +107,7 @@ attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
         size_t before = n - (size_t)tokens_through(h, layer, n);
         for (size_t i = before; i < n; i++)
             seen += seen_from(h, layer, first + i);
-        flops += 2 * seen * h->n_heads *
+        flops += 2 * seen * lmq_layer_heads(h, layer) *
                  (double)(lmq_key_width(h, layer) + lmq_value_width(h, layer));
     }
     return flops;

@@ -448,7 +448,7 @@ lmq_heads_of(const struct lmq_member *member)
                  lmq_layer_is(h, member->index, LMQ_LAYER_NOPE);
 
     return (struct lmq_heads){
-        .n_heads = h->n_heads,
+        .n_heads = lmq_layer_heads(h, member->index),
         .n_kv_heads = lmq_cached_heads(h, member->index),
         .window = lmq_layer_window(h, member->index),
         .chunk = lmq_layer_chunk(h, member->index),

@@ -52,7 +52,8 @@ find_head(const struct lmq_member *member, size_t t, size_t i)
     const struct lmq_hparams *h = member->h;
     const struct lmq_attention_part *part = &member->layer->attention;
     const struct lmq_work *work = member->work;
-    size_t n = h->n_heads, n_kv = lmq_layer_kv_heads(h, member->index);
+    size_t n = lmq_layer_heads(h, member->index);
+    size_t n_kv = lmq_layer_kv_heads(h, member->index);
     size_t dim = lmq_layer_head_dim(h, member->index);
     size_t value_dim = lmq_layer_value_dim(h, member->index);
 
@@ -88,7 +89,7 @@ norm_whole(const struct lmq_member *member, enum part first_part)
     size_t first_row = first_part == KEY;
     size_t n_rows =
         (lmq_layer_borrows(member->h, member->index) ? 1 : 2) - first_row;
-    size_t n_heads = member->h->n_heads, from, to;
+    size_t n_heads = lmq_layer_heads(member->h, member->index), from, to;
 
     lmq_member_share(member, member->n * n_rows, &from, &to);
     for (size_t i = from; i < to; i++) {
@@ -141,8 +142,9 @@ rope_and_store(const struct lmq_member *member, enum part first_part)
     size_t n_kv = lmq_layer_borrows(h, member->index)
                       ? 0
                       : lmq_layer_kv_heads(h, member->index);
-    size_t first_head = first_part == KEY ? h->n_heads : 0;
-    size_t n_heads = h->n_heads + 2 * n_kv - first_head, from, to;
+    size_t n_queries = lmq_layer_heads(h, member->index);
+    size_t first_head = first_part == KEY ? n_queries : 0;
+    size_t n_heads = n_queries + 2 * n_kv - first_head, from, to;
 
     lmq_member_share(member, member->n * n_heads, &from, &to);
     for (size_t i = from; i < to; i++) {

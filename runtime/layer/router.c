@@ -157,7 +157,11 @@ lmq_router_choose(const struct lmq_hparams *hparams,
     const struct lmq_kernels *kernels = lmq_kernels();
     size_t n_experts = hparams->n_experts, n = 0;
     unsigned char *states = choice->states;
+    bool is_sick = has_nan(choice->scores, n_experts);
 
+    if (hparams->router_softcap > 0)
+        kernels->softcap(choice->scores, n_experts,
+                         (float)hparams->router_softcap);
     if (hparams->router == LMQ_ROUTER_SOFTMAX)
         kernels->softmax(choice->scores, n_experts);
     if (hparams->router == LMQ_ROUTER_SIGMOID)
@@ -166,7 +170,7 @@ lmq_router_choose(const struct lmq_hparams *hparams,
     if (choice->correction != NULL) /* selection = scores + correction */
         kernels->add(choice->selection, choice->correction, n_experts);
     memset(states, ELIGIBLE, n_experts);
-    bool is_sick = has_nan(choice->selection, n_experts);
+    is_sick |= has_nan(choice->selection, n_experts);
     if (hparams->n_expert_groups > 0)
         choose_groups(hparams, choice->selection, states,
                       choice->selection + n_experts, states + n_experts);

@@ -57,6 +57,9 @@ MIMO2 = dict(SIZES, num_attention_heads=8, head_dim=24, v_head_dim=20,
              sliding_window=WINDOW, n_routed_experts=8,
              num_experts_per_tok=3, moe_intermediate_size=48)
 
+LAGUNA = dict(SIZES, **EXPERTS, head_dim=16, num_key_value_heads=2,
+              shared_expert_intermediate_size=40, sliding_window=WINDOW)
+
 
 def rope(kind, **more):
     return {"rope_type": kind, "rope_theta": 10000.0, **more}
@@ -532,6 +535,31 @@ TABLE = [
                                    partial_rotary_factor=0.5),
             "sliding_attention": dict(rope("default"), rope_theta=500000.0,
                                       partial_rotary_factor=0.5)})),
+    ("Laguna", "laguna", dict(LAGUNA, num_hidden_layers=5, gating="per-head",
+        num_attention_heads_per_layer=[4, 8, 6, 8, 4],
+        layer_types=["full_attention"] + ["sliding_attention"] * 3 +
+        ["full_attention"], moe_routed_scaling_factor=2.5,
+        rope_parameters={
+            "full_attention": dict(YARN, rope_theta=500000.0, factor=32.0,
+                                   partial_rotary_factor=0.5,
+                                   attention_factor=1.0),
+            "sliding_attention": dict(rope("default"),
+                                      partial_rotary_factor=1.0)})),
+    ("Laguna (other parts)", "laguna", dict(LAGUNA, gating=True,
+        num_attention_heads_per_layer=[2, 6, 4, 8],
+        layer_types=["full_attention", "sliding_attention"] * 2,
+        mlp_layer_types=["dense"] * 2 + ["sparse"] * 2,
+        rope_parameters={
+            "full_attention": dict(rope("default"), rope_theta=500000.0,
+                                   partial_rotary_factor=1.0),
+            "sliding_attention": dict(rope("default"), rope_theta=20000.0,
+                                      partial_rotary_factor=0.5)})),
+    ("Laguna (all full)", "laguna", dict(LAGUNA, gating="per-element",
+        rope_parameters={
+            "full_attention": dict(YARN, rope_theta=500000.0,
+                                   partial_rotary_factor=0.5)})),
+    ("Laguna (capped)", "laguna", dict(LAGUNA,
+        moe_router_logit_softcapping=2.0, num_attention_heads=6)),
     # As its makers say it.
     ("MiMo V2 Flash (theirs)", "mimo_v2_flash", dict(MIMO2,
         num_hidden_layers=6, hybrid_layer_pattern=[0, 1, 1, 1, 1, 0],

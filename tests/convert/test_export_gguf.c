@@ -113,8 +113,7 @@ static const struct {
     const char *family, *reason;
 } refused[] = {
     {"llama-dynamic", "rope_scaling"},
-    {"falcon-rw", "has no words"},
-    {"falcon-rw-heads", "has no words"},
+    {"falcon-rw", "has no words"}, {"falcon-rw-heads", "has no words"},
     {"qwen3moe-dense-layer", "has no experts, it would be taken for one with"},
     {"deepseek2", "rope_attention_factor"},
     {"qwen3next", "a delta rule of"},
@@ -122,6 +121,7 @@ static const struct {
     {"llama4", "attention_chunk"},
     {"mimo2-library", "has no experts, it would be taken for one with"},
     {"granite-swa", "rope_local_theta"},
+    {"laguna-full", "router_softcap"},
 };
 
 static const char *const nameless[] = {

@@ -26,7 +26,7 @@
 static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
     recurrent_families, mamba_families, later_families, plain_families,
-    latest_families, further_families,
+    latest_families, further_families, uneven_families,
 };
 
 const struct family *
@@ -209,6 +209,7 @@ make_attention(struct family_model *m, struct oracle_layer *w)
 {
     const struct oracle_shape *s = &m->oracle.shape;
     size_t layer = number_of(m, w), head = oracle_head_dim(s, layer);
+    size_t heads = oracle_heads(s, layer);
     size_t kv_heads = oracle_kv_heads(s, layer);
     size_t value = s->value_dim == 0 ? head : s->value_dim;
     bool has_keys = !oracle_borrows(s, layer);
@@ -221,7 +222,7 @@ make_attention(struct family_model *m, struct oracle_layer *w)
     } else {
         /* Where a norm says how large they are, scales that half precision
          * has are better. */
-        w->q = make_linear(m, s->heads * head, s->dim,
+        w->q = make_linear(m, heads * head, s->dim,
                            s->norms_values ? 1 : query_gain(s), HAS_QKV_BIAS);
         if (has_keys)
             w->k = make_linear(m, kv_heads * head, s->dim, 1, HAS_QKV_BIAS);
@@ -229,15 +230,15 @@ make_attention(struct family_model *m, struct oracle_layer *w)
             w->v = make_linear(m, kv_heads * value, s->dim, 1, HAS_QKV_BIAS);
         make_qk_norms(m, w);
     }
-    w->o = make_linear(m, s->dim, s->heads * value, gain, HAS_OUT_BIAS);
+    w->o = make_linear(m, s->dim, heads * value, gain, HAS_OUT_BIAS);
     if ((m->family->bits & HAS_OUTPUT_GATE) != 0)
-        w->gate = make_linear(m, s->heads * (s->gates_heads ? 1 : value),
+        w->gate = make_linear(m, heads * (s->gates_heads ? 1 : value),
                               s->dim, 1, HAS_QKV_BIAS);
     if (s->norms_inside)
-        w->sub_norm = make_norm(m, s->heads * value, s->heads * value, 1);
+        w->sub_norm = make_norm(m, heads * value, heads * value, 1);
     if ((m->family->bits & HAS_SINKS) != 0 &&
         (s->sunk == NULL || oracle_pattern(s->sunk, layer)))
-        w->sinks = normals(m, s->heads, 0, 1);
+        w->sinks = normals(m, heads, 0, 1);
 }
 
 /* Of what a selective state space makes of its values. */
@@ -414,11 +415,13 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
         &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
         &s->borrowing_hidden, &s->input_dim, &s->gate_rank,
         &s->bypass_rank,
+        &s->full_rotary_dim,
     };
     size_t dims;
 
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
         *widths[i] *= grow;
+    s->grown = grow;
     if (s->recurrence == ORACLE_SELECTIVE) { /* of which each is a head */
         s->delta_value_dim /= grow;
         s->delta_values *= grow;
@@ -527,14 +530,12 @@ family_make(const struct family *family, size_t grow, size_t vocab,
             make_attention(m, w);
         bool is_sparse = feeds && oracle_pattern(s->sparse, layer);
         bool has_both = (family->bits & HAS_MLP_AND_EXPERTS) != 0;
-        bool is_wide = s->borrowing_hidden > 0 && oracle_borrows(s, layer);
         if (is_sparse)
             make_experts(m, w);
         if (is_sparse && has_both)
             make_apart(m, w);
         if (feeds && (!is_sparse || has_both))
-            w->mlp = make_mlp(m, is_wide ? s->borrowing_hidden : s->hidden,
-                              SUBLAYER_GAIN);
+            w->mlp = make_mlp(m, oracle_hidden(s, layer), SUBLAYER_GAIN);
         if (w->mlp.up.w != NULL && s->norms_inside)
             w->mlp.sub_norm = make_norm(m, w->mlp.up.rows, w->mlp.up.rows, 1);
         if (is_sparse && s->norms_mixtures)

@@ -25,6 +25,35 @@ put_factors(struct bytes *bytes, const struct oracle_shape *s,
     }
 }
 
+/* As many as there are layers, separated by commas; false if no list is called
+ * that. */
+static bool
+put_numbers(struct bytes *bytes, const struct oracle_shape *s,
+            const char *name, size_t n)
+{
+    const struct {
+        const char *name;
+        size_t (*of)(const struct oracle_shape *s, size_t layer);
+    } lists[] = {
+        {"each_heads", oracle_heads},
+        {"each_kv_heads", oracle_kv_heads},
+        {"each_hidden", oracle_hidden},
+    };
+    char text[32];
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        if (strlen(lists[i].name) != n || memcmp(lists[i].name, name, n) != 0)
+            continue;
+        for (size_t layer = 0; layer < s->layers; layer++) {
+            snprintf(text, sizeof(text), "%s%zu", layer == 0 ? "" : ", ",
+                     lists[i].of(s, layer));
+            put_text(bytes, text);
+        }
+        return true;
+    }
+    return false;
+}
+
 static void
 put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
          size_t n)
@@ -93,9 +122,9 @@ family_config(const struct family_model *model, struct bytes *bytes)
             put_factors(bytes, s, s->short_factors);
         else if (n == 4 && memcmp(p + 1, "long", n) == 0)
             put_factors(bytes, s, s->long_factors);
-        else if (n > 0)
+        else if (n > 0 && !put_numbers(bytes, s, p + 1, n))
             put_size(bytes, s, p + 1, n);
-        else
+        else if (n == 0)
             put(bytes, *p == '\'' ? "\"" : p, 1);
         p += n + 1;
     }

@@ -202,7 +202,7 @@ write_qkv(const struct writer *w, const struct stored *as, const void *parts)
     const struct oracle_layer *l = parts;
     const struct oracle_linear *qkv[] = {&l->q, &l->k, &l->v};
     const struct oracle_linear *qvk[] = {&l->q, &l->v, &l->k};
-    size_t n_kv = w->model->oracle.shape.kv_heads;
+    size_t n_kv = oracle_kv_heads(&w->model->oracle.shape, w->layer);
 
     if (as->as == AS_QKV_BY_QUARTER)
         fuse(w, as, qvk, 3, 4);
@@ -217,7 +217,7 @@ write_q_gate(const struct writer *w, const struct stored *as,
     const struct oracle_layer *l = parts;
     const struct oracle_linear *both[] = {&l->q, &l->gate};
 
-    fuse(w, as, both, 2, w->model->oracle.shape.heads);
+    fuse(w, as, both, 2, oracle_heads(&w->model->oracle.shape, w->layer));
 }
 
 static void
@@ -287,7 +287,7 @@ write_numbers(const struct writer *w, const struct stored *as,
     const struct oracle_shape *s = &w->model->oracle.shape;
 
     if (as->as == AS_SINKS)
-        write_vector(w, as->name, l->sinks, s->heads);
+        write_vector(w, as->name, l->sinks, oracle_heads(s, w->layer));
     else if (as->as == AS_CORRECTION)
         write_vector(w, as->name, l->correction, s->n_experts);
     else if (as->as == AS_STEPS)

@@ -231,7 +231,8 @@ run_layer(struct oracle *o, size_t layer)
     size_t dim = o->s->dim;
 
     if (!oracle_mixes(o->s, layer) || !oracle_feeds(o->s, layer)) {
-        run_half(o, layer);
+        if (oracle_mixes(o->s, layer) || oracle_feeds(o->s, layer))
+            run_half(o, layer);
         return;
     }
     double *predicted = oracle_doubles(o->n * dim);

@@ -140,6 +140,10 @@ enum oracle_router {
 #define ORACLE_MAX_PAIRS 64
 
 struct oracle_shape {
+    size_t grown;            /* widths are so many times those of the table */
+    /* Of each layer, in place of `heads` and the like; NULL: these. Widths are
+     * those of the table. */
+    const size_t *layer_heads, *layer_kv_heads, *layer_hidden;
     size_t dim, hidden, layers, heads, kv_heads, head_dim, vocab;
     size_t max_positions; /* that the configuration speaks of */
     double eps;
@@ -158,6 +162,7 @@ struct oracle_shape {
     double score_cap;
     double clip;             /* of queries, keys and values */
     double value_scale;      /* of what heads give; 0: 1 */
+    bool softplus_gates;     /* else sigmoid */
     bool gates_heads;        /* one number is the gate of a head */
     bool norms_turned;       /* queries and keys are normed after turning */
     bool norms_bare;         /* without weights, in layers that turn */
@@ -183,7 +188,8 @@ struct oracle_shape {
     const char *after;       /* layers whose norms follow what they do, of a
                                 family that has both kinds; NULL: all alike */
     const char *halves;      /* 'm': a layer that only mixes tokens, 'f': that
-                                is a feed-forward alone; NULL: all are both */
+                                is a feed-forward alone, '-': that does
+                                nothing; NULL: all are both */
     size_t delta_keys, delta_values; /* heads */
     size_t delta_key_dim, delta_value_dim, conv_width;
     size_t step_rank, gate_rank; /* rows of alpha_a, of gate_a */
@@ -195,7 +201,7 @@ struct oracle_shape {
     bool step_weights;       /* which have weights */
 
     /* In layers without the window; 0: as in the others. */
-    size_t full_head_dim, full_kv_heads;
+    size_t full_head_dim, full_kv_heads, full_rotary_dim;
     double full_part;        /* of their pairs, that turns; 0: all */
     bool full_keys_are_values;
     bool norms_values;       /* each head, without weights */
@@ -231,6 +237,7 @@ struct oracle_shape {
     enum oracle_router router;
     bool renormalises;
     double router_scale, shared_scale; /* 0: 1 */
+    double router_cap;       /* of its logits: cap * tanh(x / cap) */
     double reach;            /* of ORACLE_NEAR */
     bool weighs_input;       /* of an expert, not its output */
     size_t n_groups, n_groups_used, group_best; /* a group counts its so many
@@ -272,6 +279,9 @@ size_t oracle_channels(const struct oracle_shape *s);
 /* Whether the layer sees everything, and so may have other heads. */
 bool oracle_is_full(const struct oracle_shape *s, size_t layer);
 size_t oracle_head_dim(const struct oracle_shape *s, size_t layer);
+size_t oracle_heads(const struct oracle_shape *s, size_t layer);
+size_t oracle_hidden(const struct oracle_shape *s, size_t layer);
+size_t oracle_rotary_dim(const struct oracle_shape *s, size_t layer);
 size_t oracle_kv_heads(const struct oracle_shape *s, size_t layer);
 bool oracle_borrows(const struct oracle_shape *s, size_t layer);
 

@@ -12,7 +12,7 @@
 /* Queries (n, heads, head_dim), keys and values (n, kv_heads, ...). */
 struct parts {
     double *q, *k, *v;
-    size_t kv_heads, value_dim, head_dim;
+    size_t heads, kv_heads, value_dim, head_dim;
 };
 
 /* To eight digits, ties to even. */
@@ -30,13 +30,13 @@ score(const struct oracle *o, size_t layer, const struct parts *p, size_t t,
       size_t at, size_t head)
 {
     const struct oracle_shape *s = o->s;
-    const double *q = p->q + (t * s->heads + head) * p->head_dim;
+    const double *q = p->q + (t * p->heads + head) * p->head_dim;
     const double *k =
         p->k +
-        (at * p->kv_heads + head / (s->heads / p->kv_heads)) * p->head_dim;
+        (at * p->kv_heads + head / (p->heads / p->kv_heads)) * p->head_dim;
     double scale =
         s->score_scale > 0 ? s->score_scale : 1 / sqrt((double)s->head_dim);
-    double slope = oracle_alibi_slope(head, s->heads);
+    double slope = oracle_alibi_slope(head, p->heads);
     double bias = slope * (double)(t - at);
     double sum = 0;
 
@@ -57,7 +57,7 @@ attend(const struct oracle *o, size_t layer, const struct parts *parts,
 {
     const struct oracle_shape *s = o->s;
     const float *sinks = o->model->layers[layer].sinks;
-    size_t kv = head / (s->heads / parts->kv_heads);
+    size_t kv = head / (parts->heads / parts->kv_heads);
     size_t window =
         oracle_pattern(s->sliding, layer) && s->chunk == 0 ? s->window : t + 1;
     size_t first = t + 1 > window ? t + 1 - window : 0;
@@ -98,8 +98,8 @@ plain_parts(const struct oracle *o, size_t layer, const double *x)
     const struct oracle_linear *value = w->v.w == NULL ? &w->k : &w->v;
     struct parts p = {
         oracle_apply(&w->q, x, o->n), oracle_apply(&w->k, x, o->n),
-        oracle_apply(value, x, o->n), kv_heads,
-        value->rows / kv_heads,       head};
+        oracle_apply(value, x, o->n), oracle_heads(o->s, layer),
+        kv_heads, value->rows / kv_heads, head};
     struct oracle_norm value_norm = {.span =
                                          o->s->norms_values ? p.value_dim : 0};
     struct oracle_norm q_norm = w->q_norm, k_norm = w->k_norm;
@@ -116,7 +116,7 @@ plain_parts(const struct oracle *o, size_t layer, const double *x)
             oracle_norm_rows(o->s, &q_norm, p.q, o->n, q, q);
             oracle_norm_rows(o->s, &k_norm, p.k, o->n, k, k);
         } else {
-            oracle_rotate(o, layer, p.q, o->s->heads, head, 0);
+            oracle_rotate(o, layer, p.q, p.heads, head, 0);
             oracle_rotate(o, layer, p.k, kv_heads, head, 0);
         }
     return p;
@@ -131,14 +131,15 @@ borrowed_parts(const struct oracle *o, size_t layer, const double *x)
     size_t lender = s->layers - s->n_borrowing - 1;
     size_t head = oracle_head_dim(s, layer);
     struct parts p = {oracle_apply(&w->q, x, o->n), NULL, NULL,
-                      oracle_kv_heads(s, layer),    head, head};
+                      oracle_heads(s, layer), oracle_kv_heads(s, layer),
+                      head, head};
 
     while (oracle_is_full(s, lender) != oracle_is_full(s, layer))
         lender--;
     p.k = o->keys[lender];
     p.v = o->values[lender];
     oracle_norm_rows(s, &w->q_norm, p.q, o->n, w->q.rows, w->q.rows);
-    oracle_rotate(o, layer, p.q, s->heads, head, 0);
+    oracle_rotate(o, layer, p.q, p.heads, head, 0);
     return p;
 }
 
@@ -154,6 +155,7 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
     struct parts p = {NULL,
                       oracle_doubles(o->n * s->heads * s->head_dim),
                       oracle_doubles(o->n * s->heads * s->value_dim),
+                      s->heads,
                       s->heads,
                       s->value_dim,
                       s->head_dim};
@@ -478,18 +480,20 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
     struct parts p = s->kv_rank > 0             ? latent_parts(o, layer, x)
                      : oracle_borrows(s, layer) ? borrowed_parts(o, layer, x)
                                                 : plain_parts(o, layer, x);
-    double *mixed = oracle_doubles(o->n * s->heads * p.value_dim);
+    size_t width = p.heads * p.value_dim;
+    double *mixed = oracle_doubles(o->n * width);
 
     for (size_t t = 0; t < o->n; t++)
-        for (size_t head = 0; head < s->heads; head++)
+        for (size_t head = 0; head < p.heads; head++)
             attend(o, layer, &p, t, head,
-                   mixed + (t * s->heads + head) * p.value_dim);
-    for (size_t i = 0; i < o->n * s->heads * p.value_dim; i++)
+                   mixed + t * width + head * p.value_dim);
+    for (size_t i = 0; i < o->n * width; i++)
         mixed[i] *= oracle_or_one(s->value_scale);
     double *gate = w->gate.w != NULL ? oracle_apply(&w->gate, x, o->n) : NULL;
-    size_t own = gate == NULL ? 1 : s->heads * p.value_dim / w->gate.rows;
-    for (size_t i = 0; i < o->n * s->heads * p.value_dim && gate != NULL; i++)
-        mixed[i] *= oracle_sigmoid(gate[i / own]);
+    size_t own = gate == NULL ? 1 : width / w->gate.rows;
+    for (size_t i = 0; i < o->n * width && gate != NULL; i++)
+        mixed[i] *= s->softplus_gates ? log1p(exp(gate[i / own]))
+                                      : oracle_sigmoid(gate[i / own]);
     oracle_norm_rows(s, &w->sub_norm, mixed, o->n, w->o.cols, w->o.cols);
     double *out = oracle_apply(&w->o, mixed, o->n);
     for (size_t i = 0; i < o->n * s->dim && state != NULL; i++)

@@ -194,6 +194,13 @@ route(const struct oracle_shape *s, const struct oracle_layer *w,
 }
 
 static void
+cap_logits(const struct oracle_shape *s, double *logits, size_t n)
+{
+    for (size_t i = 0; i < n && s->router_cap > 0; i++)
+        logits[i] = s->router_cap * tanh(logits[i] / s->router_cap);
+}
+
+static void
 add_weighted(double *to, const double *from, size_t n, double weight)
 {
     for (size_t i = 0; i < n; i++)
@@ -209,6 +216,7 @@ oracle_experts(const struct oracle *o, const struct oracle_layer *w,
     double *out = oracle_doubles(o->n * s->dim),
            *weights = oracle_doubles(s->n_experts);
 
+    cap_logits(s, logits, o->n * s->n_experts);
     for (size_t t = 0; t < o->n; t++) {
         const double *in = x + t * s->dim;
         double *to = out + t * s->dim, share = 1;

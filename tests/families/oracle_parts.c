@@ -34,13 +34,13 @@ half_of(const struct oracle_shape *s, size_t layer)
 bool
 oracle_mixes(const struct oracle_shape *s, size_t layer)
 {
-    return half_of(s, layer) != 'f';
+    return half_of(s, layer) != 'f' && half_of(s, layer) != '-';
 }
 
 bool
 oracle_feeds(const struct oracle_shape *s, size_t layer)
 {
-    return half_of(s, layer) != 'm';
+    return half_of(s, layer) != 'm' && half_of(s, layer) != '-';
 }
 
 size_t
@@ -74,8 +74,34 @@ oracle_head_dim(const struct oracle_shape *s, size_t layer)
 }
 
 size_t
+oracle_rotary_dim(const struct oracle_shape *s, size_t layer)
+{
+    if (s->full_rotary_dim > 0 && oracle_is_full(s, layer))
+        return s->full_rotary_dim;
+    return s->rotary_dim == 0 ? oracle_head_dim(s, layer) : s->rotary_dim;
+}
+
+size_t
+oracle_heads(const struct oracle_shape *s, size_t layer)
+{
+    return s->layer_heads != NULL ? s->layer_heads[layer] : s->heads;
+}
+
+size_t
+oracle_hidden(const struct oracle_shape *s, size_t layer)
+{
+    if (s->layer_hidden != NULL)
+        return s->layer_hidden[layer] * s->grown;
+    return s->borrowing_hidden > 0 && oracle_borrows(s, layer)
+               ? s->borrowing_hidden
+               : s->hidden;
+}
+
+size_t
 oracle_kv_heads(const struct oracle_shape *s, size_t layer)
 {
+    if (s->layer_kv_heads != NULL)
+        return s->layer_kv_heads[layer];
     return s->full_kv_heads > 0 && oracle_is_full(s, layer) ? s->full_kv_heads
                                                             : s->kv_heads;
 }

@@ -98,8 +98,7 @@ oracle_rotate(const struct oracle *o, size_t layer, double *x, size_t n_heads,
               size_t width, size_t first)
 {
     const struct oracle_shape *s = o->s;
-    size_t dims =
-        s->rotary_dim == 0 ? oracle_head_dim(s, layer) : s->rotary_dim;
+    size_t dims = oracle_rotary_dim(s, layer);
     bool is_part = s->full_part > 0 && oracle_is_full(s, layer);
     size_t n_turning =
         is_part ? (size_t)(s->full_part * (double)dims / 2) : dims / 2;

@@ -16,6 +16,7 @@
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h" /* random numbers; nothing of Check */
 #include "tests/families/more/variants_norms.h"
+#include "tests/families/more/variants_uneven.h"
 
 /* ---- Descriptions ---- */
 
@@ -316,6 +317,7 @@ static const struct {
     {"mixed", describe_mixed, true},
     {"key-decays", describe_key_decays, false},
     {"inside", variant_inside, true},
+    {"uneven", variant_uneven, true},
 };
 
 size_t
@@ -516,6 +518,7 @@ add_attention(struct builder *b, int32_t l)
     uint32_t value = lmq_layer_value_dim(h, (size_t)l);
     uint32_t head = lmq_layer_head_dim(h, (size_t)l);
     uint32_t n_kv = lmq_layer_kv_heads(h, (size_t)l);
+    uint32_t n = lmq_layer_heads(h, (size_t)l);
     bool borrows = lmq_layer_borrows(h, (size_t)l);
 
     if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_AFTER)
@@ -529,24 +532,24 @@ add_attention(struct builder *b, int32_t l)
     if (h->kv_lora_rank > 0) {
         add_latents(b, l);
     } else {
-        add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, h->n_heads * head, h->dim);
+        add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, n * head, h->dim);
         if (!borrows)
             add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, n_kv * head, h->dim);
         if (!borrows && !lmq_layer_keys_are_values(h, (size_t)l))
             add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, n_kv * value, h->dim);
     }
-    add_qk_norm(b, LMQ_ROLE_ATTN_Q_NORM, l, h->n_heads);
+    add_qk_norm(b, LMQ_ROLE_ATTN_Q_NORM, l, n);
     if (!borrows)
         add_qk_norm(b, LMQ_ROLE_ATTN_K_NORM, l, n_kv);
     if (lmq_layer_has_sinks(h, (size_t)l))
         add(b, (struct lmq_place){LMQ_ROLE_ATTN_SINKS, LMQ_PART_WEIGHT, l, -1},
-            0, h->n_heads, 0, 1);
+            0, n, 0, 1);
     if (h->has_attn_gate)
         add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1,
-                   h->n_heads * (h->has_head_gate ? 1 : value), h->dim);
+                   n * (h->has_head_gate ? 1 : value), h->dim);
     if (h->has_sub_norms)
-        add_norm(b, LMQ_ROLE_ATTN_SUB_NORM, l, -1, h->n_heads * value);
-    add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, h->n_heads * value);
+        add_norm(b, LMQ_ROLE_ATTN_SUB_NORM, l, -1, n * value);
+    add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, n * value);
 }
 
 /* gate is the first of three roles. */

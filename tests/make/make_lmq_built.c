@@ -492,11 +492,6 @@ static const struct {
            "\"requires\":[\"n_experts\",\"n_experts_used\","
            "\"expert_dim\",\"n_expert_groups\","
            "\"n_expert_groups_used\"]"), "M5", "6 experts in 4 groups."},
-    {"bad-model-halves.lmq",
-     MODEL(COUNTS, HEADS, REALS, SCALING,
-           ",\"bare_layers\":[0],\"feed_layers\":[0],"
-           "\"requires\":[\"bare_layers\",\"feed_layers\"]"), "M5",
-     "a layer without either of its parts."},
     {"bad-model-half-recurrent.lmq",
      MODEL(COUNTS, HEADS, REALS, SCALING,
            ",\"delta_layers\":[0],\"feed_layers\":[0]," STATES

@@ -313,6 +313,25 @@ describe_key_decays(struct lmq_hparams *h)
     h->has_key_decays = h->has_sigmoid_gates = true;
 }
 
+static void
+describe_uneven(struct lmq_hparams *h)
+{
+    static const uint32_t heads[] = {4, 6}, keys[] = {2, 3};
+    static const uint32_t widths[] = {14, 9};
+
+    h->n_layers = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        h->layer_heads[i] = heads[i];
+        h->layer_kv_heads[i] = keys[i];
+        h->layer_hidden_dims[i] = widths[i];
+    }
+    h->sliding_window = 3;
+    h->layers[1] = LMQ_LAYER_FULL;
+    h->rope_local_theta = 5;
+    h->full_rotary_dim = 2;
+    h->has_attn_gate = h->has_head_gate = h->has_softplus_gate = true;
+}
+
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -363,6 +382,9 @@ static const struct {
      "own, and a layer with norms after."},
     {"key-decays", describe_key_decays, false, "rows",
      "a delta rule of which each key decays for itself, latents of gates."},
+    {"uneven", describe_uneven, false, "rows",
+     "heads, those of keys and widths that differ from layer to layer, part of "
+     "a head turns in one kind of layers, gates by softplus."},
 };
 
 static void

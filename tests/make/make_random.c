@@ -100,6 +100,7 @@ describe_blocks(struct lmq_hparams *h)
             (once_in(4) ? LMQ_LAYER_AFTER : 0));
     h->has_attn_gate = once_in(4);
     h->has_head_gate = h->has_attn_gate && once_in(2);
+    h->has_softplus_gate = h->has_attn_gate && once_in(2);
 }
 
 /* Layers without keys and values, and layers of one half. */
@@ -143,7 +144,7 @@ describe_recurrence(struct lmq_hparams *h)
                                  : 0);
         else if (has_halves && once_in(3))
             h->layers[i] |= LMQ_LAYER_FEED;
-        if (has_halves && lmq_layer_mixes(h, i) && once_in(3))
+        if (has_halves && once_in(lmq_layer_mixes(h, i) ? 3 : 6))
             h->layers[i] |= LMQ_LAYER_BARE;
     }
 }
@@ -205,6 +206,8 @@ static void
 describe_full_layers(struct lmq_hparams *h)
 {
     h->full_head_dim = once_in(3) ? 0 : 2 * from_to(1, 6);
+    if (h->full_head_dim == 0 && h->positions == LMQ_POSITIONS_ROTARY)
+        h->full_rotary_dim = 2 * from_to(1, h->head_dim / 2);
     h->full_kv_heads = once_in(2) ? 0 : 1;
     h->full_keys_are_values = once_in(2);
     h->rope_local_theta = number(1.5, 50);
@@ -254,6 +257,26 @@ describe_bypass(struct lmq_hparams *h)
                     !lmq_layer_is(h, i, LMQ_LAYER_BESIDE) &&
                     lmq_layer_norm_place(h, i) != LMQ_NORMS_AFTER;
     h->residual_rank = may_have && once_in(2) ? from_to(1, 6) : 0;
+}
+
+/* Numbers that differ from layer to layer. */
+static void
+describe_layers(struct lmq_hparams *h)
+{
+    bool has_heads = h->qk_norm != LMQ_QK_NORM_HEADS &&
+                     h->kv_lora_rank == 0 && h->n_borrowing == 0 &&
+                     h->positions != LMQ_POSITIONS_ALIBI &&
+                     h->positions != LMQ_POSITIONS_ALIBI_SCALED && once_in(2);
+    bool has_widths = once_in(3);
+
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        if (has_heads) {
+            h->layer_kv_heads[i] = from_to(1, 3);
+            h->layer_heads[i] = h->layer_kv_heads[i] * from_to(1, 3);
+        }
+        if (has_widths)
+            h->layer_hidden_dims[i] = from_to(1, 14);
+    }
 }
 
 static void
@@ -307,6 +330,7 @@ describe_experts(struct lmq_hparams *h)
     h->router_scales_input = once_in(2);
     h->router_corrects = once_in(2);
     h->router_scale = number(0.5, 3);
+    h->router_softcap = perhaps(0.5, 4);
     h->router_reach = h->router == LMQ_ROUTER_NEAR ? number(0, 1) : 0;
     h->shared_scale = once_in(3) ? number(0.25, 2) : 1;
     h->has_expert_norms =
@@ -337,6 +361,7 @@ make_one(const char *folder, unsigned long i)
     describe_attention(h);
     describe_rope(h);
     describe_kinds(h);
+    describe_layers(h);
     describe_experts(h);
     snprintf(source, sizeof(source), "%s/source", folder);
     snprintf(path, sizeof(path), "%s/%lu.lmq", folder, i);

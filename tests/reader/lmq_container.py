@@ -102,20 +102,21 @@ for _type, _limit, _default, _least, _names in (
         ('count', 65536, 0, 0, 'n_delta_key_heads n_delta_value_heads'),
         ('count', HUGE, 0, 0, 'delta_key_dim delta_value_dim step_rank gate_rank'),
         ('count', 16, 0, 0, 'conv_width'),
-        ('count', HUGE, 0, 0, 'full_head_dim borrowing_hidden_dim layer_input_dim '
-         'layer_input_vocab residual_rank'),
+        ('count', HUGE, 0, 0, 'full_head_dim full_rotary_dim borrowing_hidden_dim '
+         'layer_input_dim layer_input_vocab residual_rank'),
         ('count', 8, 0, 0, 'n_streams'),
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
-         'score_growth glu_limit glu_offset sparse_cut latent_eps router_reach state_eps'),
+         'score_growth glu_limit glu_offset sparse_cut latent_eps router_reach '
+         'router_softcap state_eps'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
          'activation_slope value_scale beta_scale'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
-         'embedding_norm sinks attn_gate attn_gate_by_head '
+         'embedding_norm sinks attn_gate attn_gate_by_head attn_gate_softplus '
          'router_renormalises router_corrects '
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
@@ -134,6 +135,8 @@ for _type, _limit, _default, _least, _names in (
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
          'beside_layers sinkless_layers after_layers sparse_layers'),
+        ('counts', 65536, (), 1, 'layer_heads layer_kv_heads'),
+        ('counts', HUGE, (), 1, 'layer_hidden_dims'),
         ('factors', 512, (), None, 'rope_short rope_long'),
         ('keys', None, None, None, 'requires')):
     for _name in _names.split():
@@ -260,7 +263,8 @@ def check_description(model):
     types = {'text': lambda v: isinstance(v, str), 'word': lambda v: isinstance(v, str),
              'count': is_integer, 'token': is_integer, 'number': is_number,
              'switch': lambda v: isinstance(v, bool)}
-    items = {'tokens': is_integer, 'layers': is_integer, 'factors': is_number}
+    items = {'tokens': is_integer, 'layers': is_integer, 'counts': is_integer,
+             'factors': is_number}
     for key, (_, _, default, _) in KEYS.items():
         need(default is not ALWAYS or key in model or key == 'rope_scaling', 'M1',
              f'no {key}')
@@ -277,8 +281,10 @@ def check_description(model):
         values = model[key] if isinstance(model[key], list) else [model[key]]
         if kind == 'layers':
             most = model['n_layers'] - 1
-        if kind in ('count', 'number', 'token', 'tokens', 'layers'):
+        if kind in ('count', 'number', 'token', 'tokens', 'layers', 'counts'):
             need(all(least <= v <= most for v in values), 'M3', f'{key} is out of range')
+        if kind == 'counts':
+            need(len(values) in (0, model['n_layers']), 'M3', f'{key} of other layers')
     need(len(model.get('eos', ())) <= 8, 'M3', 'more than 8 eos')
     short, long = model.get('rope_short', ()), model.get('rope_long', ())
     need(len(short) <= 512 and len(long) == len(short), 'M3',

@@ -34,6 +34,8 @@ class Description:
             self.full_kv_heads = 0
         self.v = self.value_dim or self.h
         self.t = (self.rotary_dim or self.h) if self.positions == 'rotary' else 0
+        if self.positions != 'rotary' or self.full_rotary_dim == self.t:
+            self.full_rotary_dim = 0
         self.full, self.still, self.dense, self.delta = (
             set(self.full_layers), set(self.still_layers), set(self.dense_layers),
             set(self.delta_layers))
@@ -52,7 +54,7 @@ class Description:
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
-                    'glu_offset router_reach value_scale state_eps '
+                    'glu_offset router_reach router_softcap value_scale state_eps '
                     'beta_scale').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
@@ -81,9 +83,16 @@ class Description:
     def turning(self, layer):
         if self.positions == 'rotary' and self.is_full(layer) and self.full_head_dim:
             return self.full_head_dim
+        if self.is_full(layer) and self.full_rotary_dim:
+            return self.full_rotary_dim
         return self.t
 
+    def heads(self, layer):
+        return self.layer_heads[layer] if self.layer_heads else self.n_heads
+
     def kv_heads(self, layer):
+        if self.layer_kv_heads:
+            return self.layer_kv_heads[layer]
         return self.full_kv_heads if self.is_full(layer) and self.full_kv_heads \
             else self.n_kv_heads
 
@@ -145,8 +154,13 @@ class Description:
         full = self.full_head_dim if kinds else 0
         if self.attention:
             self.check_heads(m5, t, kinds, full)
-        special = self.n_borrowing or kinds and (full or self.full_kv_heads
-                                                 or self.full_keys_are_values)
+        uneven = 1 < max(len(set(map(count, self.attention)))
+                         for count in (self.heads, self.kv_heads))
+        m5(len(set(map(self.heads, self.attention))) < 2
+           or not self.positions.startswith('alibi'), 'uneven ALiBi')
+        special = self.n_borrowing or uneven or kinds and (
+            full or self.full_kv_heads or self.full_rotary_dim
+            or self.full_keys_are_values)
         m5(not special or not self.k and self.qk_norm != 'heads', 'kinds of layers')
         m5(not self.value_dim or not self.n_borrowing
            and not (kinds and self.full_keys_are_values), 'values of another size')
@@ -154,6 +168,9 @@ class Description:
         m5(not self.n_borrowing or not self.delta | self.feeding and None not in map(
             self.lender, range(self.n_layers - self.n_borrowing, self.n_layers)),
            'a borrower without a lender')
+        m5(all(self.kv_heads(i) == self.kv_heads(self.lender(i))
+               for i in range(self.n_layers - self.n_borrowing, self.n_layers)),
+           'a borrower of other heads')
         m5(self.n_layers * self.layer_input_dim <= HUGE, 'layer_input_dim')
         m5(self.n_streams != 1 and self.n_streams * self.dim <= HUGE, 'n_streams')
         m5(not self.residual_rank or self.residual == 'sequential' and not self.feeding
@@ -183,14 +200,18 @@ class Description:
            and not self.n_borrowing and not self.k
            and {self.place(i) for i in self.delta - self.alone} == {'before'}
            and self.residual == 'sequential', 'attention beside a recurrence')
-        m5(not self.feeding & (self.bare | self.delta), 'a layer that does nothing')
+        m5(not self.feeding & self.delta, 'a recurrent layer that only feeds')
         m5(not self.bare | self.feeding or self.residual == 'sequential', 'halves')
 
     def check_heads(self, m5, t, kinds, full):
         h, far = self.h, full if full and self.positions == 'rotary' else t
-        m5(self.n_heads % self.n_kv_heads == 0, 'heads')
+        part = self.full_rotary_dim if kinds else 0
+        far, most = part or far, max(map(self.heads, self.attention))
+        m5(all(self.heads(i) % self.kv_heads(i) == 0 for i in self.attention), 'heads')
+        m5(not part or part % 2 == 0 and part <= h and not full
+           and self.rope_local_theta > 0, 'full_rotary_dim')
         m5(t % 2 == 0 and t <= h, 'dimensions that turn')
-        m5(max(self.n_heads * h, self.n_heads * self.v, self.k + h) <= HUGE, 'too wide')
+        m5(max(most * h, most * self.v, self.k + h) <= HUGE, 'too wide')
         m5(not self.k or t < h, 'latent attention of which all dimensions turn')
         m5(self.positions != 'rotary' or 1 <= self.rope_theta <= 1e15, 'rope_theta')
         m5(self.rope_scaling in ('none', 'factors') or 1e-6 <= self.rope_factor <= 1e6,
@@ -207,20 +228,20 @@ class Description:
             m5(self.rope_scaling not in scalings
                or len(factors) == far // 2 and all(1e-6 <= f <= 1.1e30 for f in factors),
                name)
-        m5(not full or (full % 2 == 0 and self.n_heads * full <= HUGE
+        m5(not full or (full % 2 == 0 and most * full <= HUGE
                         and not self.value_dim
                         and (self.positions != 'rotary'
                              or not self.rotary_dim and self.rope_local_theta > 0)),
            'full_head_dim')
-        m5(not (kinds and self.full_kv_heads) or self.n_heads % self.full_kv_heads == 0,
-           'full_kv_heads')
 
     def shape(self, role, layer):
-        heads, kv, whole = self.n_heads, self.kv_heads(layer), self.qk_norm == 'whole'
+        heads, kv, whole = self.heads(layer), self.kv_heads(layer), self.qk_norm == 'whole'
         h, v = self.head(layer), self.value(layer)
         hidden = self.hidden_dim
         if self.has_experts(layer):
             hidden = self.expert_dim
+        elif self.layer_hidden_dims:
+            hidden = self.layer_hidden_dims[layer]
         elif self.borrows(layer) and self.borrowing_hidden_dim:
             hidden = self.borrowing_hidden_dim
         sizes = {'one': 1, 'SxS': self.n_streams ** 2,
@@ -529,7 +550,8 @@ class Computation:
             if d.qk_norm_late:
                 return self.qk_norm(turn(x), role, layer, heads)
             return turn(self.qk_norm(x, role, layer, heads))
-        q = finish(make(5), 14, d.n_heads)
+        heads = d.heads(layer)
+        q = finish(make(5), 14, heads)
         if d.borrows(layer):
             k, v = self.lent[d.lender(layer)]
         else:
@@ -541,15 +563,17 @@ class Computation:
                 v = self.norm(v, None, bare=True)
             self.lent[layer] = k, v
         results = []
-        for i in range(d.n_heads):
-            j = i * kv_heads // d.n_heads
+        for i in range(heads):
+            j = i * kv_heads // heads
             results.append(self.weights(q[:, i] @ k[:, j].T, i, layer) @ v[:, j])
         return self.output(results, u, layer)
 
     def output(self, results, u, layer):
         results = self.d.value_scale * np.concatenate(results, axis=1)
         if self.d.attn_gate:
-            gate = sigmoid(self.product(u, 32, layer))
+            gate = self.product(u, 32, layer)
+            gate = (np.log1p(np.exp(gate)) if self.d.attn_gate_softplus
+                    else sigmoid(gate))
             results = results * np.repeat(
                 gate, results.shape[1] // gate.shape[1], axis=1)
         if self.d.sub_norms:
@@ -691,6 +715,8 @@ class Computation:
                                 layer)
         z = self.product(self.norm(x, 46, layer) / math.sqrt(d.dim)
                          if d.expert_norms else u, 19, layer)
+        if d.router_softcap > 0:
+            z = d.router_softcap * np.tanh(z / d.router_softcap)
         if d.expert_norms:
             u = self.norm(x, 47, layer)
         scores = {'softmax': softmax, 'sigmoid': sigmoid,

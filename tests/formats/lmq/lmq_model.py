@@ -48,6 +48,8 @@ def check_keys(model):
     for key in (key for key in KEYS if key.endswith("_layers") and
                 key != "n_layers"):
         need(all(i < model["n_layers"] for i in model.get(key, ())), "%s", key)
+    for key in "layer_heads", "layer_kv_heads", "layer_hidden_dims":
+        need(len(model.get(key, ())) in (0, model["n_layers"]), "%s", key)
     short, long = model.get("rope_short"), model.get("rope_long")
     need(long is None or len(long) == len(short or ()), "rope_long")
     for key in model.get("requires", ()):
@@ -77,6 +79,8 @@ class Model:
                 h[key] = 0
         if h["full_kv_heads"] == h["n_kv_heads"]:
             h["full_kv_heads"] = 0
+        if self.rotary in (0, h["full_rotary_dim"]):
+            h["full_rotary_dim"] = 0
         self.forget_unused()
         self.check_sizes()
         self.find_tensors()
@@ -135,12 +139,19 @@ class Model:
     def head_dim(self, layer):
         return self.of_kind(layer, "full_head_dim", self.h["head_dim"])
 
+    def heads(self, layer):
+        return (self.h["layer_heads"] or
+                [self.h["n_heads"]] * self.h["n_layers"])[layer]
+
     def kv_heads(self, layer):
+        if self.h["layer_kv_heads"]:
+            return self.h["layer_kv_heads"][layer]
         return self.of_kind(layer, "full_kv_heads", self.h["n_kv_heads"])
 
     def turning(self, layer):
-        return self.h["positions"] == "rotary" and \
-            self.of_kind(layer, "full_head_dim", self.rotary)
+        return self.h["positions"] == "rotary" and self.of_kind(
+            layer, "full_rotary_dim",
+            self.of_kind(layer, "full_head_dim", self.rotary))
 
     def borrows(self, layer):
         return layer >= self.h["n_layers"] - self.h["n_borrowing"]
@@ -168,11 +179,14 @@ class Model:
         h, t, scaling = self.h, self.rotary, self.h["rope_scaling"]
         far = t
         if h["sliding_window"] and h["positions"] == "rotary":
-            far = h["full_head_dim"] or t
-        need(h["n_heads"] % h["n_kv_heads"] == 0, "heads")
+            far = h["full_rotary_dim"] or h["full_head_dim"] or t
+        attending = [i for i in range(h["n_layers"]) if self.attends(i)]
+        most = max(map(self.heads, attending))
+        for i in attending:
+            need(self.heads(i) % self.kv_heads(i) == 0, "heads")
         need(t % 2 == 0 and t <= h["head_dim"], "dimensions that turn")
-        need(h["n_heads"] * h["head_dim"] <= WIDTH and
-             h["n_heads"] * self.value_dim <= WIDTH and
+        need(most * h["head_dim"] <= WIDTH and
+             most * self.value_dim <= WIDTH and
              h["kv_lora_rank"] + h["head_dim"] <= WIDTH, "too wide")
         need(h["kv_lora_rank"] == 0 or t < h["head_dim"], "latents")
         need(h["positions"] != "rotary" or 1 <= h["rope_theta"] <= 1e15,
@@ -210,8 +224,8 @@ class Model:
              best * n // groups >= used, "groups of experts")
         halves = {*h["bare_layers"], *h["feed_layers"]}
         need(not halves or h["residual"] == "sequential", "halves of layers")
-        need(not {*h["feed_layers"]} & {*h["bare_layers"], *h["delta_layers"]},
-             "a layer that does nothing")
+        need(not {*h["feed_layers"]} & {*h["delta_layers"]},
+             "a recurrent layer that only feeds")
         need(not {*h["delta_layers"]} & {*h["beside_layers"]} or
              h["recurrence"] not in ("convolution", "selective") and not h["n_borrowing"] and
              not h["kv_lora_rank"] and
@@ -235,16 +249,25 @@ class Model:
         h = self.h
         full, heads = (h[key] if h["sliding_window"] else 0
                        for key in ("full_head_dim", "full_kv_heads"))
-        special = full or heads or h["n_borrowing"] or \
+        attending = [i for i in range(h["n_layers"]) if self.attends(i)]
+        most = max(map(self.heads, attending), default=1)
+        uneven = len(set(map(self.heads, attending))) > 1 or \
+            len(set(map(self.kv_heads, attending))) > 1
+        part = h["full_rotary_dim"] if h["sliding_window"] else 0
+        need(not part or not attending or part % 2 == 0 and
+             part <= h["head_dim"] and not full and
+             h["rope_local_theta"] > 0, "full_rotary_dim")
+        need(len(set(map(self.heads, attending))) < 2 or
+             not h["positions"].startswith("alibi"), "ALiBi")
+        special = full or heads or part or uneven or h["n_borrowing"] or \
             h["full_keys_are_values"] and h["sliding_window"]
         if not any(self.attends(i) for i in range(h["n_layers"])):
             full = heads = 0
-        need(not full or full % 2 == 0 and h["n_heads"] * full <= WIDTH and
+        need(not full or full % 2 == 0 and most * full <= WIDTH and
              not h["value_dim"] and
              (h["positions"] != "rotary" or
               not h["rotary_dim"] and h["rope_local_theta"] > 0),
              "full_head_dim")
-        need(not heads or h["n_heads"] % heads == 0, "full_kv_heads")
         need(not special or not h["kv_lora_rank"] and
              h["qk_norm"] != "heads", "kinds of layers")
         need(not h["value_dim"] or not h["n_borrowing"] and not (
@@ -256,6 +279,9 @@ class Model:
                  None not in map(self.lender, range(
                      h["n_layers"] - h["n_borrowing"], h["n_layers"])),
                  "lenders")
+            for i in range(h["n_layers"] - h["n_borrowing"], h["n_layers"]):
+                need(self.kv_heads(i) == self.kv_heads(self.lender(i)),
+                     "lenders with other heads")
         need(h["n_layers"] * h["layer_input_dim"] <= WIDTH, "layer_input_dim")
         need(h["n_streams"] != 1 and h["n_streams"] * h["dim"] <= WIDTH,
              "n_streams")
@@ -302,7 +328,8 @@ class Model:
         h, dim = self.h, self.h["dim"]
         size, kv = self.head_dim(layer), self.kv_heads(layer)
         v = self.of_kind(layer, "full_head_dim", v)
-        q, borrows = h["n_heads"] * size, self.borrows(layer)
+        heads = self.heads(layer)
+        q, borrows = heads * size, self.borrows(layer)
         k, rank = h["kv_lora_rank"], h["q_lora_rank"]
         attends = self.attends(layer)
         for first, last, there in (
@@ -339,7 +366,7 @@ class Model:
             if not (h["full_keys_are_values"] and self.is_full(layer)):
                 yield "attn_v", (kv * v, dim), False, True
         if norms and h["qk_norm"] not in ("none", "bare") and attends:
-            for name, n in ("attn_q_norm", h["n_heads"]), ("attn_k_norm", kv):
+            for name, n in ("attn_q_norm", heads), ("attn_k_norm", kv):
                 if name == "attn_k_norm" and borrows:
                     continue
                 if h["qk_norm"] == "heads":
@@ -350,14 +377,14 @@ class Model:
                     whole = n if h["qk_norm"] == "whole" else 1
                     yield name, (whole * size,), False, bias
         if h["sinks"] and attends and layer not in h["sinkless_layers"]:
-            yield "attn_sinks", (h["n_heads"],), False, False
+            yield "attn_sinks", (heads,), False, False
         if h["attn_gate"] and attends:
             own = 1 if h["attn_gate_by_head"] else v
-            yield "attn_gate", (h["n_heads"] * own, dim), False, True
+            yield "attn_gate", (heads * own, dim), False, True
         if attends and norms and h["sub_norms"]:
-            yield "attn_sub_norm", (h["n_heads"] * v,), False, bias
+            yield "attn_sub_norm", (heads * v,), False, bias
         if attends:
-            yield "attn_output", (dim, h["n_heads"] * v), False, True
+            yield "attn_output", (dim, heads * v), False, True
         for name in XIELU if h["activation"] == "xielu" else ():
             yield name, (1,), False, False
         d = h["layer_input_dim"]
@@ -386,6 +413,8 @@ class Model:
             return
         if not self.has_experts(layer):
             hidden = borrows and h["borrowing_hidden_dim"] or h["hidden_dim"]
+            if h["layer_hidden_dims"]:
+                hidden = h["layer_hidden_dims"][layer]
             yield from self.network("ffn_%s", hidden)
             if norms and h["sub_norms"]:
                 yield "ffn_sub_norm", (hidden,), False, bias
@@ -850,7 +879,7 @@ class Model:
             for p, x in enumerate(u):
                 q = self.clipped(at + "attn_q", x)
                 queries.append(self.turn_and_norm(
-                    layer, at + "attn_q_norm", cut(q, h["n_heads"]), p, n))
+                    layer, at + "attn_q_norm", cut(q, self.heads(layer)), p, n))
                 if not self.borrows(layer):
                     self.add_pair(layer, at, x, p, n, keys, values)
             if self.borrows(layer):
@@ -859,8 +888,8 @@ class Model:
         out = []
         for p in range(n):
             mixed = []
-            for i in range(h["n_heads"]):
-                group = i * len(keys[0]) // h["n_heads"]
+            for i in range(self.heads(layer)):
+                group = i * len(keys[0]) // self.heads(layer)
                 w = self.mix(layer, at, i, p, queries[p][i],
                              [k[group] for k in keys],
                              [v[group] for v in values])
@@ -870,7 +899,8 @@ class Model:
             if h["attn_gate"]:
                 gate = self.product(at + "attn_gate", u[p])
                 own = len(mixed) // len(gate)
-                mixed = [a * sigmoid(gate[i // own])
+                opens = softplus if h["attn_gate_softplus"] else sigmoid
+                mixed = [a * opens(gate[i // own])
                          for i, a in enumerate(mixed)]
             if h["sub_norms"]:
                 mixed = self.norm(at + "attn_sub_norm", mixed)
@@ -942,7 +972,8 @@ class Model:
         if h["expert_norms"]:
             u = [a / math.sqrt(h["dim"])
                  for a in self.norm(at + "ffn_gate_inp_norm", x)]
-        z = self.product(at + "ffn_gate_inp", u)
+        z = [cap(a, h["router_softcap"])
+             for a in self.product(at + "ffn_gate_inp", u)]
         if h["expert_norms"]:
             u = self.norm(at + "pre_ffw_norm_2", x)
         scores = {"softmax": softmax, "softmax_chosen": list, "near": list,
@@ -1053,6 +1084,10 @@ def as_large(y, x):
 
 def sigmoid(x):
     return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+
+
+def softplus(x):
+    return math.log1p(math.exp(x))
 
 
 def softmax(z):

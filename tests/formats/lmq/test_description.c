@@ -140,6 +140,7 @@ START_TEST(the_page_has_the_keys_that_the_program_knows)
         [LMQ_FIELD_COUNT] = "count",   [LMQ_FIELD_REAL] = "number",
         [LMQ_FIELD_SWITCH] = "switch", [LMQ_FIELD_KIND] = "word",
         [LMQ_FIELD_LAYERS] = "layers", [LMQ_FIELD_FACTORS] = "factors",
+        [LMQ_FIELD_NUMBERS] = "counts",
     };
     struct row rows[128];
     size_t n = read_page(rows, 128);
