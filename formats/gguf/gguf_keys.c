@@ -160,18 +160,6 @@ static const struct {
     {"rope.scaling.yarn_beta_slow", LMQ_GGUF_ROPE},
 };
 
-static const char activation_key[] = ".hidden_activation";
-
-/* Its words; others llama.cpp takes for SiLU. */
-static const struct {
-    const char *word;
-    enum lmq_activation activation;
-} activations[] = {
-    {"relu2", LMQ_ACTIVATION_RELU2},
-    {"relu", LMQ_ACTIVATION_RELU},
-    {"silu", LMQ_ACTIVATION_SILU},
-};
-
 /* Of layers of two kinds gguf_kinds.c writes these, of recurrent ones
  * gguf_recurrent.c; and one epsilon of two is written by what it says. */
 static bool
@@ -294,8 +282,9 @@ is_understood(const char *name, size_t size,
     if (family->gguf.has_local_part && size == strlen(LMQ_GGUF_LOCAL_PART) &&
         memcmp(LMQ_GGUF_LOCAL_PART, name, size) == 0)
         return true;
-    return family->gguf.says_activation && size == strlen(activation_key) - 1 &&
-           memcmp(activation_key + 1, name, size) == 0;
+    return family->gguf.says_activation &&
+           size == strlen(LMQ_GGUF_ACTIVATION) &&
+           memcmp(LMQ_GGUF_ACTIVATION, name, size) == 0;
 }
 
 /* Of the family's own keys only: general.* and tokenizer.* are not the
@@ -399,45 +388,6 @@ read_switches(struct lmq_gguf_reader *r)
     return status;
 }
 
-/* SiLU is what no word means. */
-static enum lmq_status
-read_activation(struct lmq_gguf_reader *r)
-{
-    const unsigned char *text = NULL;
-    size_t n = 0;
-
-    if (!r->family->gguf.says_activation)
-        return LMQ_OK;
-    enum lmq_status status = lmq_gguf_get_text(
-        r->meta, lmq_gguf_key_of(r, activation_key + 1), &text, &n, r->err);
-    if (status != LMQ_OK || text == NULL)
-        return status;
-    for (size_t i = 0; i < COUNT_OF(activations); i++)
-        if (strlen(activations[i].word) == n &&
-            memcmp(activations[i].word, text, n) == 0) {
-            r->h->activation = activations[i].activation;
-            return LMQ_OK;
-        }
-    char shown[96], word[64];
-    snprintf(word, sizeof(word), "%.*s", (int)lmq_size_min(n, 63),
-             (const char *)text);
-    lmq_printable(shown, sizeof(shown), word);
-    lmq_hparams_refuse(r->h, "activation '%s'", shown);
-    return LMQ_OK;
-}
-
-/* SiLU is said by no word: the one for it means something else there. */
-static void
-write_activation(struct lmq_gguf_builder *builder,
-                 const struct lmq_hparams *h)
-{
-    for (size_t i = 0; i < COUNT_OF(activations); i++)
-        if (activations[i].activation == h->activation &&
-            h->activation != LMQ_ACTIVATION_SILU)
-            lmq_gguf_put_text(builder, activation_key, activations[i].word,
-                              strlen(activations[i].word));
-}
-
 /* As the first Qwen says it, and its config.json. */
 static enum lmq_status
 read_double_feed(struct lmq_gguf_reader *r)
@@ -481,7 +431,7 @@ static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
     lmq_gguf_read_rope,
     lmq_gguf_read_indexer,
     read_switches,
-    read_activation,
+    lmq_gguf_read_activation,
     read_double_feed,
 };
 
@@ -698,7 +648,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     if (family->gguf.keys & LMQ_GGUF_ALIBI)
         lmq_gguf_write_alibi(builder, hparams);
     if (family->gguf.says_activation)
-        write_activation(builder, hparams);
+        lmq_gguf_write_activation(builder, hparams);
     if (family->gguf.says_residual)
         lmq_gguf_put_bool(builder, ".use_parallel_residual",
                           hparams->residual != LMQ_RESIDUAL_SEQUENTIAL);

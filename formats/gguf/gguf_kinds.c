@@ -2,8 +2,8 @@
  * gguf_kinds.c - layers of two kinds in GGUF: those that see everything and
  * those with a window have heads of their own, and the last ones may have no
  * keys and values. Gemma 4; of MiMo V2 only the number of heads differs. And
- * several streams and sparse layers: Gemma 3n; numbers that differ from layer to
- * layer: Laguna.
+ * several streams and sparse layers: Gemma 3n; numbers that differ from layer
+ * to layer: Laguna.
  */
 #include "config.h"
 

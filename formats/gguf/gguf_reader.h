@@ -100,6 +100,13 @@ void lmq_gguf_write_kinds(struct lmq_gguf_builder *builder,
 enum lmq_status lmq_gguf_read_counts(struct lmq_gguf_reader *r);
 /* How much of a head turns in both kinds of layers, after windows. */
 enum lmq_status lmq_gguf_read_parts(struct lmq_gguf_reader *r);
+
+#define LMQ_GGUF_ACTIVATION "hidden_activation"
+
+/* (gguf_activation.c) Of families that say it by a word. */
+enum lmq_status lmq_gguf_read_activation(struct lmq_gguf_reader *r);
+void lmq_gguf_write_activation(struct lmq_gguf_builder *builder,
+                               const struct lmq_hparams *hparams);
 /* Both, of families that have them; and whether these write the field. */
 void lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
                            const struct lmq_family *family,

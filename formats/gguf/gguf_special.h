@@ -80,7 +80,7 @@ void lmq_gguf_finish_baichuan(struct lmq_hparams *hparams,
 void lmq_gguf_finish_smollm3(struct lmq_hparams *hparams,
                              const struct lmq_gguf_evidence *evidence);
 
-/* ---- gguf_xielu.c ---- */
+/* ---- gguf_activation.c ---- */
 
 struct lmq_gguf_front;
 struct lmq_gguf_builder;

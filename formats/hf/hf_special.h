@@ -60,7 +60,7 @@ void lmq_hf_begin_minicpm3(struct lmq_hf_config *config);
 void lmq_hf_begin_gemma3n(struct lmq_hf_config *config);
 void lmq_hf_finish_gemma3n(struct lmq_hf_config *config);
 
-/* (hf_uneven.c) */
+/* (more/hf_uneven.c) */
 void lmq_hf_finish_laguna(struct lmq_hf_config *config);
 void lmq_hf_begin_deci(struct lmq_hf_config *config);
 void lmq_hf_begin_openelm(struct lmq_hf_config *config);

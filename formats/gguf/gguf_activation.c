@@ -1,8 +1,9 @@
 /*
- * gguf_xielu.c - the numbers of xIELU, which GGUF keeps as lists under keys.
+ * gguf_activation.c - what some families say of their activation in GGUF: a
+ * word; or the numbers of xIELU, lists under keys.
  *
- * They are tensors here, as in the files of the models' makers: each points at
- * its item in the list.
+ * These numbers are tensors here, as in the files of the models' makers: each
+ * points at its item in the list.
  */
 #include "config.h"
 
@@ -10,10 +11,69 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/size.h"
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_front.h"
+#include "formats/gguf/gguf_reader.h"
+
+/* ---- A word ---- */
+
+/* Its words; others llama.cpp takes for SiLU. */
+static const struct {
+    const char *word;
+    enum lmq_activation activation;
+} activations[] = {
+    {"relu2", LMQ_ACTIVATION_RELU2},
+    {"relu", LMQ_ACTIVATION_RELU},
+    {"silu", LMQ_ACTIVATION_SILU},
+};
+
+#define N_ACTIVATIONS (sizeof(activations) / sizeof(activations[0]))
+
+/* SiLU is what no word means. */
+enum lmq_status
+lmq_gguf_read_activation(struct lmq_gguf_reader *r)
+{
+    const unsigned char *text = NULL;
+    size_t n = 0;
+
+    if (!r->family->gguf.says_activation)
+        return LMQ_OK;
+    enum lmq_status status = lmq_gguf_get_text(
+        r->meta, lmq_gguf_key_of(r, LMQ_GGUF_ACTIVATION), &text, &n, r->err);
+    if (status != LMQ_OK || text == NULL)
+        return status;
+    for (size_t i = 0; i < N_ACTIVATIONS; i++)
+        if (strlen(activations[i].word) == n &&
+            memcmp(activations[i].word, text, n) == 0) {
+            r->h->activation = activations[i].activation;
+            return LMQ_OK;
+        }
+    char shown[96], word[64];
+    snprintf(word, sizeof(word), "%.*s", (int)lmq_size_min(n, 63),
+             (const char *)text);
+    lmq_printable(shown, sizeof(shown), word);
+    lmq_hparams_refuse(r->h, "activation '%s'", shown);
+    return LMQ_OK;
+}
+
+/* SiLU is said by no word: the one for it means something else there. */
+void
+lmq_gguf_write_activation(struct lmq_gguf_builder *builder,
+                          const struct lmq_hparams *h)
+{
+    for (size_t i = 0; i < N_ACTIVATIONS; i++)
+        if (activations[i].activation == h->activation &&
+            h->activation != LMQ_ACTIVATION_SILU)
+            lmq_gguf_put_text(builder, "." LMQ_GGUF_ACTIVATION,
+                              activations[i].word,
+                              strlen(activations[i].word));
+}
+
+/* ---- xIELU ---- */
 
 static const struct {
     const char *key;
