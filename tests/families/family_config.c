@@ -64,6 +64,7 @@ put_size(struct bytes *bytes, const struct oracle_shape *s, const char *name,
     } sizes[] = {
         {"dim", s->dim},
         {"hidden", s->hidden},
+        {"twice_hidden", 2 * s->hidden},
         {"layers", s->layers},
         {"heads", s->heads},
         {"kv_heads", s->kv_heads},

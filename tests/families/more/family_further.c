@@ -139,7 +139,7 @@ const struct family further_families[] = {
             "{'architectures': ['QWenLMHeadModel'], 'attn_dropout_prob': "
             "0.0, 'bf16': false, 'emb_dropout_prob': 0.0, 'fp16': false, "
             "'hidden_size': $dim, 'initializer_range': 0.02, "
-            "'intermediate_size': 168, 'kv_channels': $head_dim, "
+            "'intermediate_size': $twice_hidden, 'kv_channels': $head_dim, "
             "'layer_norm_epsilon': 1e-06, 'max_position_embeddings': 32768, "
             "'model_type': 'qwen', 'no_bias': true, "
             "'num_attention_heads': $heads, 'num_hidden_layers': $layers, "
