@@ -8,8 +8,9 @@
  *
  * These are its classes Int8Tensor, IntxUnpackedToInt8Tensor, whose codes have
  * 1 to 8 bits, and Float8Tensor. An element is (code - zero point) * scale; the
- * library rounds that to the type of the model. Its other classes have codes in
- * the order of some processor's registers.
+ * library rounds that to the type of the model. Of its other classes Int4Tensor
+ * has two codes in a byte, and zero points that are floats; the rest have codes
+ * in the order of some processor's registers.
  */
 #include "config.h"
 
@@ -75,10 +76,9 @@ is_symmetric(const struct lmq_packer *packer)
 
 /* ---- One matrix ---- */
 
-/* Scales of a byte are those of its classes for MX, which may stand in the
- * order of a processor's registers. */
+/* By what it is made of, be there scales or not: others have them otherwise. */
 static bool
-is_readable(struct lmq_packer *packer, const struct parts *p)
+has_readable_codes(struct lmq_packer *packer, const struct parts *p)
 {
     enum lmq_dtype type = p->codes->dtype;
     bool is_float = type == LMQ_DTYPE_F8_E4M3 || type == LMQ_DTYPE_F8_E5M2;
@@ -87,11 +87,22 @@ is_readable(struct lmq_packer *packer, const struct parts *p)
         lmq_packer_refuse(packer, "codes of type %s", lmq_dtype_name(type));
     else if (find(packer, p, "_act_pre_scale") != NULL)
         lmq_packer_refuse(packer, "behind scaled activations");
-    else if (lmq_dtype_size(p->scales->dtype) == 1)
-        lmq_packer_refuse(packer, "scales of type %s",
-                          lmq_dtype_name(p->scales->dtype));
     else if (is_float && p->zeros != NULL)
         lmq_packer_refuse(packer, "zero points of FP8");
+    else if (p->zeros != NULL && lmq_dtype_is_float(p->zeros->dtype))
+        lmq_packer_refuse(packer, "zero points of type %s",
+                          lmq_dtype_name(p->zeros->dtype));
+    return packer->refused[0] == '\0';
+}
+
+/* Scales of a byte are those of its classes for MX, which may stand in the
+ * order of a processor's registers. */
+static bool
+has_readable_scales(struct lmq_packer *packer, const struct parts *p)
+{
+    if (lmq_dtype_size(p->scales->dtype) == 1)
+        lmq_packer_refuse(packer, "scales of type %s",
+                          lmq_dtype_name(p->scales->dtype));
     return packer->refused[0] == '\0';
 }
 
@@ -153,14 +164,16 @@ lmq_torchao_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
 
     if (!take_name_apart(&p))
         return LMQ_OK;
+    p.zeros = find(packer, &p, "_zero_point");
+    if (!has_readable_codes(packer, &p))
+        return LMQ_OK;
     enum lmq_status status =
         lmq_packer_need(packer, tensor, CODES, "_scale", &p.scales, err);
     if (status != LMQ_OK)
         return status;
-    p.zeros = find(packer, &p, "_zero_point");
     p.activations[0] = find(packer, &p, "_act_quant_scale");
     p.activations[1] = find(packer, &p, "_act_quant_zero_point");
-    if (!is_readable(packer, &p))
+    if (!has_readable_scales(packer, &p))
         return LMQ_OK;
     status = lmq_packer_check_floats(p.scales, err);
     return status == LMQ_OK ? join(packer, &p, err) : status;

@@ -233,6 +233,33 @@ START_TEST(what_is_not_right_is_refused)
 }
 END_TEST
 
+/* Its classes of 4 bits: one has scales turned around, one in one tensor with
+ * zero points. */
+START_TEST(other_classes_are_called_by_what_they_have)
+{
+    static const struct part classes[][3] = {
+        {{"a._weight_qdata", "I8", "[12,32]", 384},
+         {"a._weight_scale", "BF16", "[2,12]", 48},
+         {"a._weight_zero_point", "BF16", "[2,12]", 48}},
+        {{"a._weight_qdata", "I32", "[1,1,32,2]", 256},
+         {"a._weight_scale_and_zero", "BF16", "[2,12,2]", 96},
+         {"b", "F32", "[1]", 4}},
+    };
+    static const char *const texts[] = {"torchao (zero points of type bf16)",
+                                        "torchao (codes of type i32)"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct stored stored = {0};
+        for (size_t j = 0; j < 3; j++)
+            put_part(&stored, &classes[i][j]);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(stored_save(&stored, AO("")));
+        ck_assert_str_eq(checkpoint->packed, texts[i]);
+        lmq_checkpoint_close(checkpoint);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -242,6 +269,7 @@ main(void)
         a_zero_point_against_the_configuration_is_told,
         floats_of_experts_have_scales_of_rows,
         what_is_not_right_is_refused,
+        other_classes_are_called_by_what_they_have,
     };
 
     return RUN_SUITE("torchao", tests);
