@@ -14,6 +14,7 @@
 #include "base/files/temporary.h"
 #include "convert/export/hf/export_hf.h"
 #include "formats/hf/hf_config.h"
+#include "formats/model/hparams_compare.h"
 #include "formats/model/hparams_json.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
@@ -401,6 +402,30 @@ START_TEST(gemma_is_exported_as_gemma_is_stored)
 }
 END_TEST
 
+/* By the name that GGUF has for it few know it. */
+START_TEST(a_llama_by_another_name_is_written_as_a_llama)
+{
+    struct family_model *model =
+        family_make(family_find("xverse"), 1, 0, 1);
+
+    family_write(model, in_folder("model"));
+    family_free(model);
+    struct lmq_report *report =
+        export_to(in_folder("model"), in_folder("out"), &safetensors);
+    ck_assert_str_eq(lmq_report_string(report, "names"), "huggingface");
+    lmq_report_free(report);
+    assert_equal_weights(in_folder("model"), in_folder("out"));
+    struct lmq_checkpoint *from = open_checkpoint(in_folder("model"));
+    struct lmq_checkpoint *to = open_checkpoint(in_folder("out"));
+    ck_assert_str_eq(to->hparams.architecture, "llama");
+    snprintf(to->hparams.architecture, sizeof(to->hparams.architecture),
+             "%s", from->hparams.architecture);
+    ck_assert(lmq_hparams_are_same(&from->hparams, &to->hparams));
+    lmq_checkpoint_close(from);
+    lmq_checkpoint_close(to);
+}
+END_TEST
+
 /* A family whose words are not known gets lmquant's own. */
 START_TEST(other_families_keep_canonical_names)
 {
@@ -507,6 +532,7 @@ main(void)
         nothing_of_a_replaced_model_is_taken_for_the_new_one,
         descriptions_of_llamas_relatives_go_there_and_back,
         gemma_is_exported_as_gemma_is_stored,
+        a_llama_by_another_name_is_written_as_a_llama,
         other_families_keep_canonical_names,
         the_manual_lists_the_families_with_words,
     };

@@ -134,10 +134,10 @@ set_biases(const struct lmq_family *family,
     return true;
 }
 
-/* Whether the configuration says what the checkpoint is, no more and no less;
+/* Whether the configuration says what the model is, no more and no less;
  * *source is what it says of the arrangement. */
 static enum lmq_status
-read_back(const struct lmq_checkpoint *checkpoint, const json_t *config,
+read_back(const struct lmq_hparams *hparams, const json_t *config,
           struct lmq_source *source, bool *is_same, struct lmq_error *err)
 {
     struct lmq_hparams back;
@@ -155,12 +155,21 @@ read_back(const struct lmq_checkpoint *checkpoint, const json_t *config,
     free(text);
     if (status != LMQ_OK || !is_known)
         return lmq_status_is_of_system(status) ? status : LMQ_OK;
-    *is_same = lmq_hparams_are_same(&checkpoint->hparams, &back) &&
+    *is_same = lmq_hparams_are_same(hparams, &back) &&
                !source->has_rotary_pairs && !source->is_transposed;
     return LMQ_OK;
 }
 
 /* ---- The words ---- */
+
+/* What computes as a Llama does is one by its name, too: others do not know the
+ * class, which is not one of transformers. */
+static void
+take_known_name(struct lmq_hparams *h)
+{
+    if (strcmp(h->architecture, "xverse") == 0)
+        snprintf(h->architecture, sizeof(h->architecture), "llama");
+}
 
 /* What only lmquant understands. */
 static json_t *
@@ -178,10 +187,12 @@ lmq_hf_words_find(const struct lmq_checkpoint *checkpoint, const char *type,
                   struct lmq_hf_words *words, struct lmq_notes *notes,
                   struct lmq_error *err)
 {
-    const struct lmq_hparams *h = &checkpoint->hparams;
-    const struct lmq_family *family = lmq_family_find(h->architecture);
+    struct lmq_hparams own = checkpoint->hparams;
+    const struct lmq_hparams *h = &own;
     struct lmq_source source = {0};
 
+    take_known_name(&own);
+    const struct lmq_family *family = lmq_family_find(h->architecture);
     *words = (struct lmq_hf_words){0};
     if (!checkpoint->has_model) {
         lmq_notes_add(notes, "there is no model, so no config.json "
@@ -198,7 +209,7 @@ lmq_hf_words_find(const struct lmq_checkpoint *checkpoint, const char *type,
         if (config == NULL)
             return lmq_fail_nomem(err);
         if (fits)
-            status = read_back(checkpoint, config, &source, &is_same, err);
+            status = read_back(h, config, &source, &is_same, err);
         if (status != LMQ_OK) {
             json_decref(config);
             return status;
@@ -217,7 +228,7 @@ lmq_hf_words_find(const struct lmq_checkpoint *checkpoint, const char *type,
                       "'%s' is not written in Hugging Face's words: "
                       "names and config.json are lmquant's own, which "
                       "other programs do not understand",
-                      h->architecture);
+                      checkpoint->hparams.architecture);
     }
     lmq_put(&words->config, "torch_dtype", json_string(type));
     return words->config == NULL ? lmq_fail_nomem(err) : LMQ_OK;
