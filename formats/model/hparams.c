@@ -154,7 +154,7 @@ lmq_hparams_why_end(const struct lmq_hparams *h)
 {
     return h->positions == LMQ_POSITIONS_LEARNED
                ? "the model has learned"
-               : "attention to everything is right for";
+               : "what is computed here is right for";
 }
 
 /* What a kind of scaling does not compute with is as it usually is. */
