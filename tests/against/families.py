@@ -37,7 +37,7 @@ LIMIT = 1e-5
 # Gemma 3n's deviation is that of a sample.
 LLAMA_LIMIT = 2e-3
 OTHER_IN_LLAMA = ("GPT-OSS", "Falcon Mamba (tied, other epsilon)",
-                  "Gemma 3n (E2B's sizes)")
+                  "Gemma 3n (E2B's sizes)", "BitNet b1.58")
 OTHER_IN_GGUF = ("Falcon Mamba (tied, other epsilon)",)
 GGUF_LIMIT = 5e-5  # with latents: it has one epsilon for all norms
 
