@@ -211,8 +211,9 @@ lmq_walk_window(struct lmq_walk *walk, const struct lmq_streams *streams,
         if (!advances) {
             memcpy(walk->work_x, work->x, size * dim * sizeof(float));
             work->x = walk->work_x;
-            memcpy(walk->work_streams, work->streams,
-                   further * size * sizeof(float));
+            if (further > 0)
+                memcpy(walk->work_streams, work->streams,
+                       further * size * sizeof(float));
             work->streams = walk->work_streams;
         }
         lmq_forward_layer(walk->model, layer,
