@@ -75,6 +75,12 @@ cost_of(const struct lmq_model *model, size_t n)
                               ? (double)n
                               : tokens_through(h, i, n)));
     }
+    if (h->layer_input_dim > 0)
+        add_cost(&cost, &model->inputs_proj, (double)n);
+    for (uint32_t i = 1; i < h->n_streams; i++) {
+        add_cost(&cost, &model->streams_in[i - 1], (double)n);
+        add_cost(&cost, &model->streams_out[i - 1], 1);
+    }
     return cost;
 }
 

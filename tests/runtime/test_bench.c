@@ -59,6 +59,34 @@ START_TEST(attention_is_counted_by_what_is_seen)
 }
 END_TEST
 
+/* Of matrices in layers, before and behind them; of tables a token reads a
+ * row. */
+START_TEST(all_matrices_are_counted)
+{
+    struct family_model *model =
+        family_make(family_find("gemma3n"), 8, 64, 1);
+    struct lmq_report *report;
+    struct lmq_error err;
+    uint64_t bytes = 0;
+
+    family_write(model, in_folder("family"));
+    family_free(model);
+    lmq_report_free(convert(in_folder("family"), in_folder("a.lmq"), NULL));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("a.lmq"));
+    for (size_t i = 0; i < checkpoint->n_tensors; i++) {
+        const struct lmq_tensor *tensor = &checkpoint->tensors[i];
+        if (tensor->quant.group_size > 0 && tensor->alias_of == NULL &&
+            tensor->place.role != LMQ_ROLE_INPUTS)
+            bytes += tensor->size_bytes;
+    }
+    lmq_checkpoint_close(checkpoint);
+    ck_assert_msg(try_bench(in_folder("a.lmq"), 0, &report, &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert(lmq_report_number(report, "weight_bytes") == (double)bytes);
+    lmq_report_free(report);
+}
+END_TEST
+
 START_TEST(a_depth_has_an_end)
 {
     struct lmq_report *report = NULL;
@@ -145,6 +173,7 @@ main(void)
 {
     const TTest *const tests[] = {
         attention_is_counted_by_what_is_seen,
+        all_matrices_are_counted,
         a_depth_has_an_end,
     };
     const TTest *const of_ends[] = {some_positions_end};
