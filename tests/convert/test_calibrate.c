@@ -480,7 +480,7 @@ convert_family(const struct family *family, size_t n_bytes,
     assert_intact(in_folder("family.lmq"));
     struct lmq_report *again;
     calibrate_by_and_by(in_folder("family"), in_folder("tokenizer.bin"),
-                        in_folder("again.lmq"), options, 3, &again);
+                        in_folder("again.lmq"), options, 16, &again);
     assert_same_files(in_folder("family.lmq"), in_folder("again.lmq"));
     assert_same_findings(*report, again);
     lmq_report_free(again);
