@@ -22,6 +22,7 @@ struct lmq_block_type {
      * multiplied by the float16 at scale_at. */
     void (*integers)(const unsigned char *block, int8_t *q);
     uint32_t scale_at;
+    unsigned bits; /* of a container's integers that hold them (group.h) */
 };
 
 /* NULL for a number that is no block type, or one that is not read. */
@@ -32,8 +33,8 @@ void lmq_blocks_decode(const struct lmq_block_type *type,
                        float *out);
 
 /* The same numbers as n integers and one float16 for each block, of a type
- * that has `integers`. A scale below zero gives its sign to the integers,
- * unless one of them is -128. */
+ * that has `integers`, as a container of its bits has them: of 8 bits a scale
+ * below zero gives its sign to the integers, unless one of them is -128. */
 void lmq_blocks_split(const struct lmq_block_type *type,
                       const unsigned char *blocks, size_t n_blocks, int8_t *q,
                       unsigned char *scales);

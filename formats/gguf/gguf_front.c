@@ -210,7 +210,7 @@ set_type(uint32_t number, struct lmq_tensor *tensor, struct lmq_error *err)
         tensor->encoding = tensor->blocks->name;
         if (tensor->blocks->integers != NULL)
             tensor->quant = (struct lmq_quant){
-                .bits = LMQ_BITS_MAX,
+                .bits = tensor->blocks->bits,
                 .group_size = tensor->blocks->n,
                 .scales = LMQ_SCALES_F16,
                 .multiplier = 1,

@@ -274,34 +274,42 @@ read_area(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 
 /* ---- Integers ---- */
 
-/* Whether rows can be taken as int8 with a scale for each group, bit for bit:
- * codes are integers, less zero points they fit into eight bits, groups go
- * along rows and are not permuted, and a scale is a float16 or float32 as it
- * stands. Else group_size stays 0 and there are only floats. */
+/* The least width of a container that has all codes less zero points; 0: there
+ * is none. A zero point is a code or, where one was added, one more. */
+static unsigned
+width_of(const struct lmq_affine *affine)
+{
+    unsigned bits = affine->codes.bits;
+
+    if (affine->codes.levels != NULL ||
+        (bits == 0 && affine->codes.dtype != LMQ_DTYPE_I8) ||
+        (affine->has_zeros && (bits == 0 || affine->zeros.bits != bits)))
+        return 0;
+    bits = bits == 0 ? LMQ_BITS_MAX : bits + affine->has_zeros;
+    while (!lmq_width_is_valid(bits) && bits < LMQ_BITS_MAX)
+        bits++;
+    return bits <= LMQ_BITS_MAX ? bits : 0;
+}
+
+/* Whether rows can be taken as integers with a scale for each group, bit for
+ * bit: they fit, groups go along rows and are not permuted, and a scale is a
+ * float16 or float32 as it stands. Else group_size stays 0 and there are only
+ * floats. */
 static struct lmq_quant
 quant_of(const struct lmq_affine *affine)
 {
     struct lmq_quant quant = {
-        .bits = LMQ_BITS_MAX,
+        .bits = width_of(affine),
         .method = LMQ_METHOD_ABSMAX,
         .scales = affine->scales.dtype == LMQ_DTYPE_F16 ? LMQ_SCALES_F16
                                                         : LMQ_SCALES_F32,
         .multiplier = 1,
     };
-    bool is_integral =
-        affine->codes.levels == NULL &&
-        (affine->codes.bits != 0 || affine->codes.dtype == LMQ_DTYPE_I8);
-    /* Codes less zero points have a bit more than either. */
-    bool is_small =
-        !affine->has_zeros || affine->has_no_zeros ||
-        (affine->codes.bits != 0 && affine->codes.bits < 7 &&
-         affine->zeros.bits == affine->codes.bits);
     uint64_t block = lmq_u64_min(affine->block_cols, affine->packing.n_cols);
 
-    if (!is_integral || !is_small || affine->has_members ||
-        affine->divisor > 0 || affine->multiplier > 0 ||
-        affine->is_inverse || affine->scales.is_exponent ||
-        affine->scales.dtype == LMQ_DTYPE_F64)
+    if (quant.bits == 0 || affine->has_members || affine->divisor > 0 ||
+        affine->multiplier > 0 || affine->is_inverse ||
+        affine->scales.is_exponent || affine->scales.dtype == LMQ_DTYPE_F64)
         return quant;
     for (unsigned group = LMQ_GROUP_MIN; group <= LMQ_GROUP_MAX; group *= 2)
         if (block % group == 0)
@@ -337,23 +345,6 @@ spread_scales(const struct lmq_affine *affine, const struct lmq_quant *quant,
     }
 }
 
-/* Codes less zero points would not be the codes, and need not fit. */
-static enum lmq_status
-check_no_zeros(const struct lmq_tensor *tensor, const struct parts *parts,
-               struct lmq_error *err)
-{
-    size_t n = parts->blocks.n_rows * parts->blocks.n_cols;
-
-    for (size_t i = 0; i < n; i++)
-        if (parts->zeros[i] != 0)
-            return lmq_fail(err, LMQ_ERR_FORMAT,
-                            affine_of(tensor)->zeros.offset,
-                            "tensor '%s' has a zero point of %g, but by "
-                            "config.json it has none",
-                            tensor->stored_name, (double)parts->zeros[i]);
-    return LMQ_OK;
-}
-
 /* Rows, or a part of one. */
 static enum lmq_status
 read_integer_area(struct lmq_checkpoint *checkpoint,
@@ -372,8 +363,6 @@ read_integer_area(struct lmq_checkpoint *checkpoint,
     if (status == LMQ_OK)
         status = lmq_grid_read(checkpoint, &affine->codes, area, parts.raw,
                                parts.values, err);
-    if (status == LMQ_OK && affine->has_no_zeros)
-        status = check_no_zeros(tensor, &parts, err);
     if (status != LMQ_OK)
         return status;
     decode(affine, area, &parts, false, parts.values);
@@ -413,6 +402,39 @@ read_integers(struct lmq_checkpoint *checkpoint,
 }
 
 /* ---- For schemes ---- */
+
+enum lmq_status
+lmq_affine_centre(const struct lmq_packer *packer, struct lmq_affine *affine,
+                  uint64_t n_rows, uint64_t n_cols, struct lmq_error *err)
+{
+    enum { STRIP = 1024 };
+    const bool is_turned = affine->zeros.is_turned;
+    const uint64_t n_lines = is_turned ? n_cols : n_rows;
+    const uint64_t length = is_turned ? n_rows : n_cols;
+    const unsigned bits = affine->codes.bits;
+    const float middle = bits == 0 ? 0 : (float)(1u << (bits - 1));
+    unsigned char raw[STRIP];
+    float values[STRIP];
+
+    for (uint64_t i = 0; i < n_lines; i++)
+        for (uint64_t at = 0; at < length; at += STRIP) {
+            size_t n = (size_t)lmq_u64_min(STRIP, length - at);
+            const struct lmq_area area =
+                is_turned ? (struct lmq_area){at, i, n, 1}
+                          : (struct lmq_area){i, at, 1, n};
+            enum lmq_status status =
+                lmq_grid_read(packer->checkpoint, &affine->zeros, &area, raw,
+                              values, err);
+            if (status != LMQ_OK)
+                return status;
+            for (size_t j = 0; j < n; j++)
+                if (values[j] < middle || values[j] > middle)
+                    return LMQ_OK;
+        }
+    affine->has_zeros = false;
+    affine->codes.minus = (int32_t)middle;
+    return LMQ_OK;
+}
 
 struct lmq_affine *
 lmq_affine_new(const char *name)

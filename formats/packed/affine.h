@@ -24,7 +24,6 @@ struct lmq_affine {
     struct lmq_grid members; /* (1, columns): the group of each, if
                                 has_members */
     bool has_zeros, has_members;
-    bool has_no_zeros;      /* they are all said to be 0 */
     bool adds_zeros;        /* they are biases, added to code * scale */
     enum lmq_dtype rounding; /* each step is rounded to: F32, F16 or BF16; the
                                 last two only with biases */
@@ -44,6 +43,12 @@ struct lmq_affine {
 /* From malloc, all zero but for the methods and what tensors of its kind are
  * called; NULL without memory. */
 struct lmq_affine *lmq_affine_new(const char *name);
+
+/* Reads all zero points, of bytes at most; where each is the one in the middle
+ * of its bits, or of whole bytes 0, codes become integers with signs. */
+enum lmq_status lmq_affine_centre(const struct lmq_packer *packer,
+                                  struct lmq_affine *affine, uint64_t n_rows,
+                                  uint64_t n_cols, struct lmq_error *err);
 
 /* lmq_packer_join(). The tensor has a `quant` if codes less zero points fit
  * into 8 bits, and groups are runs of 32, 64, 128 or 256 columns. */

@@ -13,6 +13,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -133,6 +134,12 @@ lmq_awq_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
     affine->block_rows = 1;
     affine->n_groups = parts[0]->n_rows;
     affine->block_cols = dims[1] / affine->n_groups;
+    status = lmq_affine_centre(packer, affine, dims[0],
+                               affine->n_groups, err);
+    if (status != LMQ_OK) {
+        free(affine);
+        return status;
+    }
     lmq_packer_found(packer,
                      "matrices of AWQ, 4 bits, groups of %" PRIu64,
                      affine->block_cols);

@@ -334,7 +334,7 @@ finish(struct lmq_packer *packer, struct lmq_tensor *tensor, struct bitnet *b,
         lmq_packer_join(packer, tensor, ENDING, ENDING, &b->packing, dims, 2,
                         parts, 1, err);
     if (status == LMQ_OK)
-        tensor->quant = (struct lmq_quant){.bits = LMQ_BITS_MAX,
+        tensor->quant = (struct lmq_quant){.bits = LMQ_BITS_MIN,
                                            .group_size = GROUP,
                                            .method = LMQ_METHOD_ABSMAX,
                                            .scales = scales,

@@ -178,35 +178,6 @@ check_shapes(const struct lmq_packer *packer, struct gptq *g,
     return status == LMQ_OK ? find_group(packer, g, err) : status;
 }
 
-/* ---- Contents ---- */
-
-/* Whether all zero points are the one in the middle: integers with signs. */
-static enum lmq_status
-look_at_zeros(const struct lmq_packer *packer, const struct gptq *g,
-              const struct lmq_grid *zeros, bool *is_symmetric,
-              struct lmq_error *err)
-{
-    enum { STEP = 1024 };
-    unsigned char raw[STEP];
-    float values[STEP];
-    enum lmq_status status = LMQ_OK;
-
-    *is_symmetric = true;
-    for (uint64_t i = 0; i < g->n_groups && *is_symmetric; i++)
-        for (uint64_t at = 0; at < g->rows && *is_symmetric; at += STEP) {
-            const struct lmq_area area = {
-                at, i, (size_t)lmq_u64_min(STEP, g->rows - at), 1};
-            status = lmq_grid_read(packer->checkpoint, zeros, &area, raw,
-                                   values, err);
-            for (size_t j = 0; j < area.n_rows && status == LMQ_OK; j++)
-                *is_symmetric = *is_symmetric && values[j] >= 128 &&
-                                values[j] <= 128;
-            if (status != LMQ_OK)
-                return status;
-        }
-    return LMQ_OK;
-}
-
 /* ---- One matrix ---- */
 
 /* One in each field of a word. */
@@ -225,7 +196,6 @@ describe(const struct lmq_packer *packer, const struct gptq *g,
          struct lmq_affine *affine, struct lmq_error *err)
 {
     bool is_first = strcmp(format_of(packer), "gptq") == 0, is_sorted = true;
-    bool is_symmetric = false;
     enum lmq_status status = LMQ_OK;
 
     affine->packing.is_upright = true;
@@ -252,13 +222,9 @@ describe(const struct lmq_packer *packer, const struct gptq *g,
         affine->members = lmq_packer_grid(g->members);
         affine->has_members = true;
     }
-    if (status == LMQ_OK && g->bits == 8)
-        status = look_at_zeros(packer, g, &affine->zeros, &is_symmetric, err);
-    if (is_symmetric) {
-        affine->has_zeros = false;
-        affine->codes.minus = 128;
-    }
-    return status;
+    return status == LMQ_OK && !affine->has_members
+               ? lmq_affine_centre(packer, affine, g->rows, g->n_groups, err)
+               : status;
 }
 
 static enum lmq_status

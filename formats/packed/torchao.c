@@ -53,27 +53,6 @@ find(const struct lmq_packer *packer, const struct parts *p, const char *part)
     return lmq_packer_sibling(packer, p->codes, CODES, part);
 }
 
-/* ---- What the configuration says ---- */
-
-/* Whether it says of all matrices that there are no zero points: they are
- * stored anyway. */
-static bool
-is_symmetric(const struct lmq_packer *packer)
-{
-    const json_t *all = json_object_get(
-        json_object_get(packer->config, "quant_type"), "default");
-    const char *kind = json_string_value(json_object_get(all, "_type"));
-    const json_t *data = json_object_get(all, "_data");
-    const json_t *mapping = json_object_get(data, "weight_mapping_type");
-
-    if (mapping == NULL)
-        mapping = json_object_get(data, "mapping_type");
-    if (mapping == NULL) /* Int8WeightOnlyConfig has no other */
-        return kind != NULL && strncmp(kind, "Int8", 4) == 0;
-    const char *way = json_string_value(json_object_get(mapping, "_data"));
-    return way != NULL && strncmp(way, "SYMMETRIC", 9) == 0;
-}
-
 /* ---- One matrix ---- */
 
 /* By what it is made of, be there scales or not: others have them otherwise. */
@@ -117,10 +96,15 @@ attach_zeros(const struct lmq_packer *packer, struct lmq_affine *affine,
     affine->zeros = lmq_packer_grid(zeros);
     affine->zeros.n_words = affine->scales.n_words;
     affine->has_zeros = true;
-    affine->has_no_zeros = is_symmetric(packer);
     if (zeros->n_dims == scales->n_dims &&
-        memcmp(zeros->dims, scales->dims, sizeof(zeros->dims)) == 0)
-        return lmq_packer_check_type(zeros, LMQ_DTYPE_I8, err);
+        memcmp(zeros->dims, scales->dims, sizeof(zeros->dims)) == 0) {
+        enum lmq_status status =
+            lmq_packer_check_type(zeros, LMQ_DTYPE_I8, err);
+        return status == LMQ_OK
+                   ? lmq_affine_centre(packer, affine, zeros->n_rows,
+                                       zeros->n_cols, err)
+                   : status;
+    }
     return lmq_fail(err, LMQ_ERR_FORMAT, zeros->offset,
                     "'%s' has another shape than '%s'", zeros->stored_name,
                     scales->stored_name);

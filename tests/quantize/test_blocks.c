@@ -13,6 +13,7 @@
 #include "base/files/file.h"
 #include "quantize/blocks.h"
 #include "quantize/dtype.h"
+#include "quantize/group.h"
 #include "tests/build/suite.h"
 
 #define MOST 256
@@ -412,8 +413,14 @@ START_TEST(integers_and_scales_are_the_same_numbers)
             lmq_blocks_decode(type, block, 1, x);
             lmq_blocks_split(type, block, 1, q, scale);
             float factor = lmq_f16_to_f32(lmq_load_u16le(scale));
-            bool has_least = memchr(q, 0x80, type->n) != NULL;
-            REQUIRE(factor >= 0 || has_least, "%s", type->name);
+            bool is_held = type->bits < LMQ_BITS_MAX ||
+                           memchr(q, 0x80, type->n) != NULL;
+            REQUIRE(factor > 0 || (factor == 0 && !signbit(factor)) || is_held,
+                    "%s", type->name);
+            for (uint32_t i = 0; i < type->n && type->bits < LMQ_BITS_MAX; i++)
+                REQUIRE(q[i] >= lmq_q_least(type->bits) &&
+                            q[i] <= lmq_q_most(type->bits),
+                        "%s", type->name);
             for (uint32_t i = 0; i < type->n; i++)
                 REQUIRE(factor * (float)q[i] == x[i], "%s", type->name);
         }

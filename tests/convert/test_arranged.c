@@ -1,0 +1,131 @@
+/*
+ * test_arranged.c - what files have in other pieces, or in another order.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "tests/build/suite.h"
+#include "tests/convert/exports.h"
+#include "tests/families/family.h"
+
+/* Convolutions stand apart in the file, and are one tensor of ours. */
+START_TEST(what_is_not_finite_is_named_as_it_stands)
+{
+    struct family_model *model =
+        family_make(family_find("kimi-linear"), 1, 0, 1);
+    const struct lmq_convert_options options = {.threads = 1};
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    /* Row 7 of values, behind 80 rows of queries and as many of keys. */
+    model->oracle.layers[0].delta.conv[167 * 4 + 2] = NAN;
+    family_write(model, in_folder("apart"));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("apart"));
+    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("apart.lmq"), &options,
+                                 NULL, &report, &err),
+                     LMQ_ERR_NONFINITE);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "'model.layers.0.self_attn.v_conv1d.weight': NaN "
+                            "or infinity at element 30 (row 7, column 2)"));
+    lmq_checkpoint_close(checkpoint);
+    family_free(model);
+}
+END_TEST
+
+/* llama.cpp computes with nothing else, in one or in three. */
+START_TEST(convolutions_of_a_gguf_stay_float)
+{
+    static const char *const names[] = {"kimi-linear", "mamba"};
+    const struct lmq_export_options options = {.to = "gguf", .type = "f16"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct family_model *model =
+            family_make(family_find(names[i]), 1, 0, 1);
+        family_write(model, in_folder("floats"));
+        lmq_report_free(
+            export_to(in_folder("floats"), in_folder("a.gguf"), &options));
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(in_folder("a.gguf"));
+        const struct lmq_tensor *tensor = lmq_checkpoint_find_name(
+            checkpoint, "blk.0.ssm_conv1d.weight");
+        ck_assert_int_eq(tensor->dtype, LMQ_DTYPE_F32);
+        lmq_checkpoint_close(checkpoint);
+        family_free(model);
+        unlink(in_folder("a.gguf"));
+    }
+}
+END_TEST
+
+/* ---- Whole numbers without scales ---- */
+
+/* The numbers of a tensor become whole ones, as integers or as floats, which
+ * have as many bytes. */
+static void
+make_whole(const char *path, const char *name, bool is_float)
+{
+    size_t n, from, to;
+    unsigned char *bytes = read_file(path, &n);
+    char *entry = strstr((char *)bytes + 8, name);
+
+    ck_assert_ptr_nonnull(entry);
+    char *type = strstr(entry, "\"F32\"");
+    char *offsets = strstr(entry, "\"data_offsets\":[");
+    ck_assert(type != NULL && offsets != NULL);
+    ck_assert_int_eq(
+        sscanf(offsets, "\"data_offsets\":[%zu,%zu]", &from, &to), 2);
+    if (!is_float)
+        type[1] = 'I';
+    unsigned char *data = bytes + 8 + lmq_load_u64le(bytes);
+    for (size_t i = from; i < to; i += 4) {
+        int whole = (int)(i / 4 % 23) - 11;
+        lmq_store_u32le(data + i, is_float ? lmq_f32_bits((float)whole)
+                                           : (uint32_t)whole);
+    }
+    write_file(path, bytes, n);
+    free(bytes);
+}
+
+/* Queries, keys and values are one there, with inputs as rows. */
+START_TEST(whole_numbers_in_another_order_become_floats)
+{
+    static const char *const folders[] = {"whole", "floats"};
+    static const char name[] = "\"transformer.h.0.attn.c_attn.weight\"";
+    const char *const rules[] = {"*=f32"};
+    const struct lmq_convert_options as_floats = {.rules = rules,
+                                                  .n_rules = 1};
+    const struct lmq_export_options options = {.to = "safetensors"};
+    struct family_model *model = family_make(family_find("gpt2"), 1, 0, 1);
+
+    for (int i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "%s/model.safetensors", folders[i]);
+        family_write(model, in_folder(folders[i]));
+        make_whole(in_folder(path), name, i == 1);
+    }
+    family_free(model);
+    lmq_report_free(
+        convert(in_folder("whole"), in_folder("whole.lmq"), &as_floats));
+    assert_equal_weights(in_folder("floats"), in_folder("whole.lmq"));
+    lmq_report_free(
+        export_to(in_folder("whole"), in_folder("exported"), &options));
+    assert_equal_weights(in_folder("floats"), in_folder("exported"));
+}
+END_TEST
+
+int
+main(void)
+{
+    const TTest *tests[] = {
+        what_is_not_finite_is_named_as_it_stands,
+        convolutions_of_a_gguf_stay_float,
+        whole_numbers_in_another_order_become_floats,
+    };
+
+    return RUN_SUITE("arranged", tests);
+}
