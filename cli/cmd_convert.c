@@ -489,9 +489,10 @@ const struct command command_convert = {
         "to 8 bits or fewer with a scale per group, keeps the rest as "
         "float32, and\nwrites one "
         "container with all that running it needs. What is quantized "
-        "already\nin such groups, with such scales (.lmq; GGUF Q8_0 with "
-        "-g 32), keeps its\nintegers and scales. The output appears whole or "
-        "not at all.\nThe memory needed does not grow with the model.",
+        "already\nin groups that a container can have (.lmq, GPTQ, AWQ, Q8_0 "
+        "and Q4_0 of GGUF)\nkeeps its integers and scales, unless -e, -g, "
+        "--scales or --rotate asks for\nothers. The output appears whole or "
+        "not at all. The memory needed does not grow\nwith the model.",
     .least = 2,
     .most = 2,
     .common = COMMON_WORK | COMMON_OPEN,

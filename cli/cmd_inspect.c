@@ -168,8 +168,9 @@ print_recipe(const struct lmq_report *recipe, bool is_whole)
     size_t most = is_whole ? SIZE_MAX : RULES_MOST;
     const char *title = "recipe";
 
-    if (basis[0] != '\0') {
-        printf("  %-16s %s where no rule says otherwise\n", title, basis);
+    if (recipe != NULL) {
+        printf("  %-16s %s where no rule says otherwise\n", title,
+               basis[0] != '\0' ? basis : "q8, or as it was,");
         title = "";
     }
     for (size_t i = 0; i < lmq_report_length(rules) && i < most; i++) {

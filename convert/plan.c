@@ -77,24 +77,42 @@ kept_type(const struct lmq_tensor *tensor)
     }
 }
 
-/* "keep" becomes what the matrix is: groups that a container has, or floats. */
+/* Integers are read by whole rows, 16 of them at a time; of longer ones floats
+ * are, piece by piece, so that no file decides how much memory it takes. */
+#define TAKEN_COLS_MAX ((uint64_t)1 << 20)
+
+/* Whether the matrix stays the integers that it is: they are to be kept, or
+ * nobody asked for others. */
+static bool
+stays_integers(const struct lmq_tensor *tensor, const struct lmq_wish *wish)
+{
+    return lmq_group_size_is_valid(tensor->quant.group_size) &&
+           !lmq_role_is_small(tensor->place.role) &&
+           (wish->keeps || ((wish->asked & LMQ_WISH_NUMBERS) == 0 &&
+                            tensor->n_cols <= TAKEN_COLS_MAX));
+}
+
+/* What the matrix is, where that is wished: groups that a container has, or
+ * floats. Rows as such have 8 bits. */
 static enum lmq_status
-settle_keep(const struct lmq_tensor *tensor, struct lmq_wish *wish,
-            struct lmq_error *err)
+settle_own(const struct lmq_tensor *tensor, enum lmq_layout layout,
+           struct lmq_wish *wish, struct lmq_error *err)
 {
     bool is_plain = tensor->blocks == NULL && tensor->encoding == NULL &&
                     tensor->packing == NULL;
 
-    if (!wish->keeps)
-        return LMQ_OK;
-    if (lmq_group_size_is_valid(tensor->quant.group_size) &&
-        !lmq_role_is_small(tensor->place.role)) {
-        wish->stored = lmq_stored_of(tensor->quant.bits);
+    if (stays_integers(tensor, wish)) {
+        bool may_be_narrow = wish->keeps || layout == LMQ_LAYOUT_TILES;
+        wish->stored = lmq_stored_of(may_be_narrow ? tensor->quant.bits
+                                                   : LMQ_BITS_MAX);
         wish->quant.group_size = tensor->quant.group_size;
         wish->quant.scales = tensor->quant.scales;
         wish->quant.rotation = tensor->quant.rotation;
+        wish->asked |= LMQ_WISH_GROUP;
         return LMQ_OK;
     }
+    if (!wish->keeps)
+        return LMQ_OK;
     wish->stored = kept_type(tensor);
     if (is_plain || lmq_role_is_small(tensor->place.role))
         return LMQ_OK;
@@ -105,10 +123,6 @@ settle_keep(const struct lmq_tensor *tensor, struct lmq_wish *wish,
     lmq_hint(err, "f16, bf16 and f32 are floats that it can have");
     return LMQ_ERR_UNSUPPORTED;
 }
-
-/* Integers are read by whole rows, 16 of them at a time; of longer ones floats
- * are, piece by piece, so that no file decides how much memory it takes. */
-#define TAKEN_COLS_MAX ((uint64_t)1 << 20)
 
 /* Whether the checkpoint holds the matrix as integers with just these groups
  * and scales, and with not more bits, so that they can be taken as they are. */
@@ -145,7 +159,8 @@ set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
     struct lmq_wish wish;
 
     choose(plan, tensor, &wish);
-    enum lmq_status status = settle_keep(tensor, &wish, err);
+    enum lmq_status status =
+        settle_own(tensor, plan->settings.layout, &wish, err);
     if (status != LMQ_OK)
         return status;
     record->encoding = lmq_stored_types[wish.stored].encoding;
@@ -161,7 +176,7 @@ set_matrix(struct lmq_plan *plan, const struct lmq_tensor *tensor,
                         ".layout is rows, but tensor '%s' becomes %s, which "
                         "stands in tiles",
                         record->name, lmq_record_type(record));
-    if ((wish.asked & LMQ_WISH_GROUP) == 0 && !wish.keeps)
+    if ((wish.asked & LMQ_WISH_GROUP) == 0)
         fit_group(tensor, record);
     *takes = is_taken(tensor, &record->quant);
     if (*takes)

@@ -62,17 +62,16 @@ describe_rule(const struct lmq_rule *rule)
 json_t *
 lmq_recipe_to_json(const struct lmq_recipe *recipe)
 {
-    /* Rotation that nobody asked for is not told, as before there was any; nor
-     * groups, which are as each matrix wants them then. */
-    const unsigned all =
-        LMQ_WISH_ENCODING | (recipe->basis.asked & LMQ_WISH_GROUP) |
-        LMQ_WISH_SCALES | LMQ_WISH_METHOD |
-        (recipe->basis.quant.rotation == LMQ_ROTATION_NONE ? 0
-                                                           : LMQ_WISH_ROTATE);
+    /* Groups that nobody asked for are as each matrix wants them, and where
+     * nothing was asked for so is all but the method. */
+    const unsigned numbers = LMQ_WISH_ENCODING | LMQ_WISH_SCALES;
+    const unsigned asked =
+        recipe->basis.asked | LMQ_WISH_METHOD |
+        ((recipe->basis.asked & LMQ_WISH_NUMBERS) != 0 ? numbers : 0);
     json_t *json = json_object(), *basis = json_object(),
            *rules = json_array();
 
-    describe_wish(&recipe->basis, all, &basis);
+    describe_wish(&recipe->basis, asked, &basis);
     for (size_t i = 0; i < recipe->n_rules; i++)
         lmq_append(&rules, describe_rule(&recipe->rules[i]));
     lmq_put(&json, "version", json_integer(1));

@@ -74,17 +74,22 @@ make_recipe(const struct lmq_convert_options *options,
     if (options->encoding != NULL) {
         recipe->basis.stored = settings->stored;
         recipe->basis.keeps = false;
+        recipe->basis.asked |= LMQ_WISH_ENCODING;
     }
     if (options->group_size != 0) {
         quant->group_size = own.group_size;
         recipe->basis.asked |= LMQ_WISH_GROUP;
     }
-    if (options->scales != NULL)
+    if (options->scales != NULL) {
         quant->scales = own.scales;
+        recipe->basis.asked |= LMQ_WISH_SCALES;
+    }
     if (options->method != NULL)
         quant->method = own.method;
-    if (options->rotates != 0)
+    if (options->rotates != 0) {
         quant->rotation = LMQ_ROTATION_ALL;
+        recipe->basis.asked |= LMQ_WISH_ROTATE;
+    }
     settings->quant = *quant;
     for (size_t i = 0; i < options->n_rules && status == LMQ_OK; i++)
         status = lmq_recipe_add_words(recipe, options->rules[i], err);

@@ -152,7 +152,7 @@ cmp -s printed.yaml r.lmq || fail "the recipe is destroyed"
 expect 0 "$lmquant" convert -qf --keep 'ffn_down' --set 'attn_q=q8,group=32' \
     "$fable" a.lmq
 expect 0 "$lmquant" inspect a.lmq
-grep -q '^  recipe  *q8 where no rule says otherwise$' stdout ||
+grep -q '^  recipe  *q8, or as it was, where no rule says otherwise$' stdout ||
     fail "inspect: the default"
 grep -q '^  *ffn_down: keep$' stdout || fail "inspect: the first rule"
 grep -q '^  *attn_q: q8, group 32$' stdout || fail "inspect: the second rule"

@@ -8,14 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "formats/lmq/lmq.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
-#include "tests/families/family.h"
 
 static const char *const layouts[] = {"rows", "tiles"};
 static const char *const scales[] = {"f16", "f32"};
@@ -410,8 +408,6 @@ START_TEST(what_a_container_forbids_is_quantized_again)
     } blocks[] = {
         {0x2000, -128}, /* the one integer too many */
         {0xa000, -128}, /* a negative scale that cannot be turned */
-        {0x8000, 0},    /* the negative zero */
-        {0x0000, 5},    /* no scale and yet a number */
     };
     const struct lmq_convert_options options = {
         .group_size = 32, .method = "absmax", .replaces = 1};
@@ -438,6 +434,30 @@ START_TEST(what_a_container_forbids_is_quantized_again)
         free(x);
         free(y);
         lmq_checkpoint_close(a);
+        lmq_checkpoint_close(b);
+    }
+}
+END_TEST
+
+START_TEST(beside_a_scale_of_zero_all_are_zeros)
+{
+    static const uint16_t none[] = {0, 0x8000};
+    const struct lmq_convert_options options = {.replaces = 1};
+    size_t n;
+
+    export_even("gguf", &(struct lmq_convert_options){.group_size = 32});
+    for (int i = 0; i < 2; i++) {
+        write_block(in_folder("gguf"), in_folder("odd"), gate, none[i], 5);
+        struct lmq_report *report =
+            convert(in_folder("odd"), in_folder("b.lmq"), &options);
+        assert_taken(report, lmq_report_number(report, "totals.quantized"));
+        lmq_report_free(report);
+        assert_intact(in_folder("b.lmq"));
+        struct lmq_checkpoint *b = open_checkpoint(in_folder("b.lmq"));
+        float *x = read_tensor(b, gate, &n);
+        for (size_t j = 0; j < 32; j++)
+            ck_assert(x[j] == 0 && !signbit(x[j]));
+        free(x);
         lmq_checkpoint_close(b);
     }
 }
@@ -533,107 +553,48 @@ START_TEST(narrow_integers_become_narrow_blocks)
 }
 END_TEST
 
-/* Convolutions stand apart in the file, and are one tensor of ours. */
-START_TEST(what_is_not_finite_is_named_as_it_stands)
+/* Where nothing is asked for; in rows they are the same numbers. */
+START_TEST(narrow_blocks_become_narrow_integers)
 {
-    struct family_model *model =
-        family_make(family_find("kimi-linear"), 1, 0, 1);
-    const struct lmq_convert_options options = {.threads = 1};
-    struct lmq_report *report;
-    struct lmq_error err;
+    static const char *const encodings[] = {"q4", "q5"};
+    const struct lmq_export_options to = {.to = "gguf", .replaces = 1};
 
-    /* Row 7 of values, behind 80 rows of queries and as many of keys. */
-    model->oracle.layers[0].delta.conv[167 * 4 + 2] = NAN;
-    family_write(model, in_folder("apart"));
-    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("apart"));
-    ck_assert_int_eq(lmq_convert(checkpoint, in_folder("apart.lmq"), &options,
-                                 NULL, &report, &err),
-                     LMQ_ERR_NONFINITE);
-    ck_assert_ptr_nonnull(
-        strstr(err.message, "'model.layers.0.self_attn.v_conv1d.weight': NaN "
-                            "or infinity at element 30 (row 7, column 2)"));
-    lmq_checkpoint_close(checkpoint);
-    family_free(model);
-}
-END_TEST
-
-/* llama.cpp computes with nothing else, in one or in three. */
-START_TEST(convolutions_of_a_gguf_stay_float)
-{
-    static const char *const names[] = {"kimi-linear", "mamba"};
-    const struct lmq_export_options options = {.to = "gguf", .type = "f16"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct family_model *model =
-            family_make(family_find(names[i]), 1, 0, 1);
-        family_write(model, in_folder("floats"));
+    for (size_t i = 0; i < 4; i++) {
+        bool is_rows = i % 2 != 0;
+        struct lmq_convert_options options = {.encoding = encodings[i / 2],
+                                              .group_size = 32,
+                                              .replaces = 1};
+        const struct lmq_convert_options own = {
+            .layout = layouts[i % 2 == 0], .method = "absmax", .replaces = 1};
+        lmq_report_free(convert(source_path("data/fable"),
+                                in_folder("a.lmq"), &options));
         lmq_report_free(
-            export_to(in_folder("floats"), in_folder("a.gguf"), &options));
-        struct lmq_checkpoint *checkpoint =
-            open_checkpoint(in_folder("a.gguf"));
-        const struct lmq_tensor *tensor = lmq_checkpoint_find_name(
-            checkpoint, "blk.0.ssm_conv1d.weight");
-        ck_assert_int_eq(tensor->dtype, LMQ_DTYPE_F32);
-        lmq_checkpoint_close(checkpoint);
-        family_free(model);
-        unlink(in_folder("a.gguf"));
+            export_to(in_folder("a.lmq"), in_folder("a.gguf"), &to));
+        struct lmq_report *report =
+            convert(in_folder("a.gguf"), in_folder("b.lmq"), &own);
+        double n = lmq_report_number(report, "totals.as_stored");
+        lmq_report_free(report);
+        assert_intact(in_folder("b.lmq"));
+        struct lmq_checkpoint *a = open_checkpoint(in_folder("a.gguf"));
+        struct lmq_checkpoint *b = open_checkpoint(in_folder("b.lmq"));
+        size_t n_narrow = 0;
+        for (size_t j = 0; j < a->n_tensors; j++) {
+            const struct lmq_tensor *x = &a->tensors[j];
+            const struct lmq_tensor *y = lmq_checkpoint_find_name(b, x->name);
+            if (x->quant.group_size == 0)
+                continue;
+            n_narrow += x->quant.bits < 6;
+            ck_assert_uint_eq(y->quant.bits, is_rows ? 8 : x->quant.bits);
+            ck_assert_uint_eq(y->quant.group_size, 32);
+            n--;
+        }
+        lmq_checkpoint_close(a);
+        lmq_checkpoint_close(b);
+        ck_assert(n == 0);
+        ck_assert_uint_gt(n_narrow, 20);
+        if (!is_rows)
+            assert_same_integers(in_folder("a.gguf"), in_folder("b.lmq"));
     }
-}
-END_TEST
-
-/* ---- Whole numbers without scales ---- */
-
-/* The numbers of a tensor become whole ones, as integers or as floats, which
- * have as many bytes. */
-static void
-make_whole(const char *path, const char *name, bool is_float)
-{
-    size_t n, from, to;
-    unsigned char *bytes = read_file(path, &n);
-    char *entry = strstr((char *)bytes + 8, name);
-
-    ck_assert_ptr_nonnull(entry);
-    char *type = strstr(entry, "\"F32\"");
-    char *offsets = strstr(entry, "\"data_offsets\":[");
-    ck_assert(type != NULL && offsets != NULL);
-    ck_assert_int_eq(
-        sscanf(offsets, "\"data_offsets\":[%zu,%zu]", &from, &to), 2);
-    if (!is_float)
-        type[1] = 'I';
-    unsigned char *data = bytes + 8 + lmq_load_u64le(bytes);
-    for (size_t i = from; i < to; i += 4) {
-        int whole = (int)(i / 4 % 23) - 11;
-        lmq_store_u32le(data + i, is_float ? lmq_f32_bits((float)whole)
-                                           : (uint32_t)whole);
-    }
-    write_file(path, bytes, n);
-    free(bytes);
-}
-
-/* Queries, keys and values are one there, with inputs as rows. */
-START_TEST(whole_numbers_in_another_order_become_floats)
-{
-    static const char *const folders[] = {"whole", "floats"};
-    static const char name[] = "\"transformer.h.0.attn.c_attn.weight\"";
-    const char *const rules[] = {"*=f32"};
-    const struct lmq_convert_options as_floats = {.rules = rules,
-                                                  .n_rules = 1};
-    const struct lmq_export_options options = {.to = "safetensors"};
-    struct family_model *model = family_make(family_find("gpt2"), 1, 0, 1);
-
-    for (int i = 0; i < 2; i++) {
-        char path[64];
-        snprintf(path, sizeof(path), "%s/model.safetensors", folders[i]);
-        family_write(model, in_folder(folders[i]));
-        make_whole(in_folder(path), name, i == 1);
-    }
-    family_free(model);
-    lmq_report_free(
-        convert(in_folder("whole"), in_folder("whole.lmq"), &as_floats));
-    assert_equal_weights(in_folder("floats"), in_folder("whole.lmq"));
-    lmq_report_free(
-        export_to(in_folder("whole"), in_folder("exported"), &options));
-    assert_equal_weights(in_folder("floats"), in_folder("exported"));
 }
 END_TEST
 
@@ -651,12 +612,11 @@ main(void)
         blocks_of_gguf_come_back,
         groups_of_llama2c_come_back,
         what_a_container_forbids_is_quantized_again,
+        beside_a_scale_of_zero_all_are_zeros,
         scales_that_are_not_finite_are_refused_or_zeros,
         a_tensor_may_be_done_three_times,
         narrow_integers_become_narrow_blocks,
-        what_is_not_finite_is_named_as_it_stands,
-        convolutions_of_a_gguf_stay_float,
-        whole_numbers_in_another_order_become_floats,
+        narrow_blocks_become_narrow_integers,
     };
 
     return RUN_SUITE("as stored", tests);
