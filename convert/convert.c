@@ -166,7 +166,8 @@ note_quantized(struct lmq_plan *plan)
 
     for (size_t i = 0; i < plan->checkpoint->n_tensors; i++) {
         const struct lmq_tensor *tensor = plan->sources[i];
-        if (tensor->n_dims < 2 || !lmq_dtype_is_float(tensor->dtype))
+        if (tensor->n_dims < 2 || !lmq_dtype_is_float(tensor->dtype) ||
+            plan->records[i].encoding == LMQ_ENCODING_ALIAS)
             continue;
         n_matrices++;
         if (plan->takes[i])

@@ -111,6 +111,10 @@ assert_taken(const struct lmq_report *report, double n)
     ck_assert(lmq_report_number(report, "totals.rms_error") == 0);
     ck_assert(has_note(report, "stay as they are"));
     ck_assert(!has_note(report, "adds error"));
+    char taken[64];
+    snprintf(taken, sizeof(taken), "%.0f of %.0f matrices have such groups", n,
+             n);
+    ck_assert(has_note(report, taken));
 }
 
 /* ---- Containers ---- */
