@@ -62,6 +62,12 @@ fail_dangling(const char *path, struct lmq_error *err)
 }
 
 static enum lmq_status
+fail_irregular(struct lmq_error *err)
+{
+    return lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not a regular file");
+}
+
+static enum lmq_status
 find_new(struct lmq_output *output, const char *path, struct lmq_error *err)
 {
     struct stat info;
@@ -96,10 +102,14 @@ find_place(struct lmq_output *output, const char *path, struct lmq_error *err)
         return errno == ENOENT ? find_new(output, path, err)
                                : lmq_fail_errno(err, "cannot be written");
     output->path = realpath(path, NULL);
-    if (output->path == NULL)
-        return errno == ENOENT && S_ISLNK(info.st_mode)
-                   ? fail_dangling(path, err)
-                   : lmq_fail_errno(err, "cannot be written");
+    if (output->path == NULL) {
+        if (errno != ENOENT || !S_ISLNK(info.st_mode))
+            return lmq_fail_errno(err, "cannot be written");
+        /* /dev/stdout may lead to a pipe, which is there and has no path. */
+        return stat(path, &info) == 0 && !S_ISREG(info.st_mode)
+                   ? fail_irregular(err)
+                   : fail_dangling(path, err);
+    }
     output->folder = folder_of(output->path);
     return output->folder == NULL ? lmq_fail_nomem(err) : LMQ_OK;
 }
@@ -154,7 +164,7 @@ lmq_output_check_target(const struct lmq_output *output, struct lmq_error *err)
         return LMQ_ERR_IO;
     }
     if (!S_ISREG(info.st_mode))
-        return lmq_fail(err, LMQ_ERR_IO, 0, "exists and is not a regular file");
+        return fail_irregular(err);
     if (lmq_originals_find(output->originals, (uint64_t)info.st_dev,
                            (uint64_t)info.st_ino) != NULL) {
         lmq_fail(err, LMQ_ERR_ARG, 0,

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -395,6 +396,19 @@ START_TEST(an_output_that_cannot_be_is_refused_at_once)
                                        &output, &err),
                      LMQ_ERR_IO);
     ck_assert_ptr_null(output);
+    /* A link to what has no path. */
+    int ends[2];
+    char link[64];
+    ck_assert_int_eq(pipe(ends), 0);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", ends[1]);
+    if (access(link, F_OK) == 0) {
+        ck_assert_int_eq(lmq_output_create(link, 0, true, NULL, &output, &err),
+                         LMQ_ERR_IO);
+        ck_assert_str_eq(err.message, "exists and is not a regular file");
+        ck_assert_ptr_null(output);
+    }
+    close(ends[0]);
+    close(ends[1]);
     /* More than any disk has. */
     ck_assert_int_eq(lmq_output_create(in_folder("huge"), (uint64_t)1 << 60,
                                        false, NULL, &output, &err),
