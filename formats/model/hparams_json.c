@@ -271,6 +271,10 @@ read_fields(const json_t *json, struct lmq_hparams *hparams,
 
     for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++) {
         const json_t *value = json_object_get(json, f->key);
+        if (value == NULL && f->presence == LMQ_ALWAYS &&
+            f->type != LMQ_FIELD_KIND)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the description of the model has no %s", f->key);
         enum lmq_status status =
             value == NULL && f->presence == LMQ_SELDOM
                 ? LMQ_OK
