@@ -569,6 +569,8 @@ START_TEST(the_page_has_the_curve_and_the_recipe)
     ck_assert_int_eq(lmq_plan_html(report, &page, &err), LMQ_OK);
     ck_assert_ptr_nonnull(strstr(page, "Divergence against size"));
     ck_assert_ptr_nonnull(strstr(page, "- match: ffn_down"));
+    ck_assert_ptr_nonnull(strstr(page, "td.whole{white-space:nowrap}"));
+    ck_assert_ptr_nonnull(strstr(page, "<td class='text whole'><code>blk.0."));
     lmq_text_free(page);
     lmq_report_free(report);
 }

@@ -134,7 +134,7 @@ put_tensors(struct lmq_buffer *page, const struct lmq_report *r)
         string(r, "probe"));
     for (size_t i = 0; i < lmq_report_length(tensors); i++) {
         const struct lmq_report *tensor = lmq_report_item(tensors, i);
-        put(page, "<tr><td class=text><code>");
+        put(page, "<tr><td class='text whole'><code>");
         lmq_page_text(page, string(tensor, "name"));
         put(page, "</code><td class=text>%s", string(tensor, "encoding"));
         if (number(tensor, "group") > 0)

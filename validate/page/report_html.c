@@ -46,6 +46,7 @@ static const char style[] =
     "th:first-child,td:first-child,th.text{text-align:left}"
     "td:first-child,td.text{white-space:normal}"
     "td.text{text-align:left;font-family:ui-monospace,monospace}"
+    "td.whole{white-space:nowrap}"
     "table.bars td:first-child{width:30%}table.bars td:nth-child(2)"
     "{width:50%}table.facts td:first-child{width:8rem}"
     "mark{background:none;color:var(--b);font-weight:600}"
