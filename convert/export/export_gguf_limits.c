@@ -17,11 +17,11 @@
 
 /* All heads together must be as wide as the model. */
 static const char *const of_its_width[] = {
-    "baichuan", "bailingmoe2", "bitnet", "bloom", "chatglm", "cohere2",
-    "command-r", "dbrx", "deepseek", "exaone4", "falcon", "gpt2", "gptneox",
-    "jamba", "lfm2", "lfm2moe", "mpt", "nemotron", "olmo", "olmo2", "olmoe",
-    "orion", "phi2", "phi3", "qwen", "qwen2", "qwen2moe", "stablelm",
-    "starcoder2", "xverse", NULL,
+    "baichuan", "bailingmoe2", "bitnet", "bloom", "chatglm", "codeshell",
+    "cohere2", "command-r", "dbrx", "deepseek", "exaone4", "falcon", "gpt2",
+    "gptneox", "jais", "jamba", "lfm2", "lfm2moe", "mpt", "nemotron", "olmo",
+    "olmo2", "olmoe", "orion", "phi2", "phi3", "qwen", "qwen2", "qwen2moe",
+    "stablelm", "starcoder2", "xverse", NULL,
 };
 
 /* Those in which it finds factors of frequencies that always count, and those

@@ -59,12 +59,14 @@ lmq_scratch_reserve(struct lmq_scratch *scratch, size_t size,
 
 /* ---- Where rows stand ---- */
 
+/* Of a matrix its bias is not; of a norm all that it gives is. */
 void
 lmq_tensor_scale(struct lmq_tensor *tensor, const struct lmq_source *source)
 {
     struct lmq_view *view = &tensor->view;
     float times = tensor->place.role < LMQ_ROLE_COUNT &&
-                          tensor->place.part == LMQ_PART_WEIGHT
+                          (tensor->place.part == LMQ_PART_WEIGHT ||
+                           tensor->place.role == LMQ_ROLE_OUTPUT_NORM)
                       ? source->times[tensor->place.role]
                       : 0;
 

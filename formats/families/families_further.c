@@ -41,6 +41,34 @@ static const struct lmq_hf_only qwen_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key plm_keys[] = {
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    END,
+};
+
+static const struct lmq_hf_only plm_only[] = {
+    {"q_lora_rank", NULL, (double)NAN},
+    END_ONLY,
+};
+
+static const struct lmq_hf_key maincoder_keys[] = {
+    KEY("intermediate_size_mlp", hidden_dim, 4096),
+    END,
+};
+
+static const struct lmq_hf_key spark_keys[] = {
+    KEY_OR_NULL("sliding_window", sliding_window, 512),
+    END,
+};
+
+static const struct lmq_hf_only spark_only[] = {
+    NUMBER("headwise_attn_output_gate", 1),
+    WORD("gate_attn_act_mode", "sigmoid"),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key orion_keys[] = {
     KEY("max_sequence_length", context, KEEP),
     END,
@@ -71,6 +99,50 @@ const struct lmq_family lmq_further_families[] = {
             .keys = {sizes, axk1_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_deepseek, .finish = lmq_hf_finish_axk1,
             BIASES}},
+    /* openPangu Embedded. */
+    {.name = "pangu-embedded",
+     .hf = {.classes = {{"PanguEmbeddedForCausalLM", "PanguEmbedded", NULL,
+                         false}},
+            RMS_EPS(1e-5), .context = 32768, .n_kv_heads = 8,
+            .theta = 16e6, .keys = {sizes, head_dim},
+            .biases = {.qkv = {"bias", true}, .out = {"bias", true}}},
+     .gguf = {.name = "pangu-embedded", .keys = LLAMA_KEYS,
+              .may_biases = LMQ_GGUF_BIAS_QKV,
+              .must_biases = LMQ_GGUF_BIAS_OUT}},
+    {.name = "maincoder", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"MaincoderForCausalLM", "maincoder", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-5), .context = 2048, .theta = 1e6,
+            .qk_norm_key = "use_qk_norm", .has_qk_norm_unsaid = true,
+            .has_tied_head = true, .keys = {sizes, head_dim, maincoder_keys},
+            .begin = lmq_hf_begin_maincoder},
+     .gguf = {.name = "maincoder", .keys = LLAMA_KEYS,
+              .has_rotary_pairs = true, .begin = lmq_gguf_begin_hunyuan}},
+    /* Spark X2.5. */
+    {.name = "spark2_5", .activation = LMQ_ACTIVATION_GELU,
+     .window_period = 4,
+     .hf = {.classes = {{"Spark2_5ForCausalLM", "spark2_5", NULL, false}},
+            RMS_EPS(1e-6), .context = 8192, .n_kv_heads = 2,
+            .head_dim = 256, .theta = 5e6, .partial = 1, .has_parts = true,
+            .local_theta = 10000, .turns_unsaid = true,
+            .has_layer_types = true, .keys = {sizes, head_dim, spark_keys},
+            .only = spark_only, .windows = lmq_hf_windows_spark,
+            .finish = lmq_hf_finish_spark, MLP_BIASES},
+     .gguf = {.name = "spark2_5",
+              .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS |
+                      LMQ_GGUF_LOCAL,
+              .has_local_part = true, .begin = lmq_gguf_begin_spark}},
+    /* In GGUF keys and values are of one matrix, as we do not write them. */
+    {.name = "plm", .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
+     .hf = {.classes = {{"PLMForCausalLM", "plm", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .has_tied_head = true, .keys = {sizes, plm_keys},
+            .only = plm_only, .begin = lmq_hf_begin_deepseek,
+            BIASES}},
+    {.name = "plm", .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
+     .gguf = {.name = "plm", .keys = LLAMA_KEYS | LMQ_GGUF_LATENT,
+              .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_NEVER}},
     /* The first Qwen. */
     {.name = "qwen",
      .hf = {.classes = {{"QWenLMHeadModel", "qwen", NULL, false}},

@@ -26,6 +26,23 @@ static const struct lmq_hf_key gpt2_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key codeshell_keys[] = {
+    KEY("num_query_groups", n_kv_heads, 1),
+    END,
+};
+
+static const struct lmq_hf_only codeshell_only[] = {
+    WORD("position_embedding_type", "rope"),
+    NUMBER("group_query_attention", 1),
+    END_ONLY,
+};
+
+static const struct lmq_hf_only jais_only[] = {
+    {"alibi_scaling", NULL, (double)NAN},
+    NUMBER("scale_attn_by_inverse_layer_idx", 0),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key starcoder2_keys[] = {
     KEY_OR_NULL("sliding_window", sliding_window, 0),
     END,
@@ -120,6 +137,28 @@ const struct lmq_family lmq_older_families[] = {
             .activation_key = "activation_function", .has_tied_head = true,
             .keys = {gpt2_keys}, .begin = lmq_hf_begin_starcoder},
      .gguf = {.name = "starcoder", .keys = LMQ_GGUF_LAYER, .fuses_qkv = true,
+              .must_biases = GPT_BIASES}},
+    {.name = "codeshell", .norm = LMQ_NORM_LAYER,
+     .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,
+     .hf = {.classes = {{"CodeShellForCausalLM", "codeshell", NULL, false},
+                        {NULL, "kclgpt", NULL, false}},
+            GPT_EPS(1e-5), .context = 8192, .theta = 10000,
+            .activation_key = "activation_function", .has_tied_head = true,
+            .keys = {gpt2_keys, codeshell_keys}, .only = codeshell_only,
+            .begin = lmq_hf_begin_gpt2},
+     .gguf = {.name = "codeshell", .keys = GPT_KEYS, .fuses_qkv = true,
+              .head = LMQ_GGUF_HEAD_MUST, .must_biases = GPT_BIASES}},
+    /* The first generation; its logits are scaled by its head. */
+    {.name = "jais", .norm = LMQ_NORM_LAYER,
+     .positions = LMQ_POSITIONS_ALIBI,
+     .hf = {.classes = {{"JAISLMHeadModel", "jais", NULL, false}},
+            .source = {.is_transposed = true},
+            GPT_EPS(1e-5), .context = 1024, .activation_key = "",
+            .has_tied_head = true, .keys = {gpt2_keys}, .only = jais_only,
+            .begin = lmq_hf_begin_jais, .finish = lmq_hf_finish_jais},
+     .gguf = {.name = "jais", .keys = LMQ_GGUF_LAYER | LMQ_GGUF_ALIBI,
+              .fuses_qkv = true, .folds_scales = true,
+              .finish = lmq_gguf_finish_jais, .head = LMQ_GGUF_HEAD_MUST,
               .must_biases = GPT_BIASES}},
     {.name = "starcoder2", .norm = LMQ_NORM_LAYER,
      .activation = LMQ_ACTIVATION_GELU_TANH, .is_plain = true,

@@ -451,6 +451,12 @@ lmq_gguf_begin_hunyuan(struct lmq_hparams *h)
 }
 
 void
+lmq_gguf_begin_spark(struct lmq_hparams *h)
+{
+    h->has_attn_gate = h->has_head_gate = true;
+}
+
+void
 lmq_gguf_begin_hunyuan_experts(struct lmq_hparams *h)
 {
     lmq_gguf_begin_hunyuan(h);
@@ -653,6 +659,16 @@ lmq_gguf_finish_smollm3(struct lmq_hparams *h,
     (void)evidence;
     for (uint32_t i = 3; i < h->n_layers; i += 4)
         h->layers[i] |= LMQ_LAYER_NOPE;
+}
+
+/* Scores are divided by the width of a head, not by its root. */
+void
+lmq_gguf_finish_jais(struct lmq_hparams *h,
+                     const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->head_dim > 0)
+        h->attn_scale = 1.0 / h->head_dim;
 }
 
 void

@@ -20,6 +20,7 @@ void lmq_gguf_begin_bitnet(struct lmq_hparams *hparams);
 void lmq_gguf_begin_sigmoid(struct lmq_hparams *hparams);
 void lmq_gguf_begin_sigmoid_mixture(struct lmq_hparams *hparams);
 void lmq_gguf_begin_hunyuan(struct lmq_hparams *hparams);
+void lmq_gguf_begin_spark(struct lmq_hparams *hparams);
 void lmq_gguf_begin_hunyuan_experts(struct lmq_hparams *hparams);
 void lmq_gguf_begin_granite_experts(struct lmq_hparams *hparams);
 void lmq_gguf_begin_delta(struct lmq_hparams *hparams);
@@ -73,6 +74,8 @@ void lmq_gguf_finish_stablelm(struct lmq_hparams *hparams,
                               const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_olmo2(struct lmq_hparams *hparams,
                            const struct lmq_gguf_evidence *evidence);
+void lmq_gguf_finish_jais(struct lmq_hparams *hparams,
+                          const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_bloom(struct lmq_hparams *hparams,
                            const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_baichuan(struct lmq_hparams *hparams,

@@ -211,6 +211,43 @@ lmq_hf_finish_dbrx(struct lmq_hf_config *config)
     h->rope_theta = base;
 }
 
+/* The first files call three of the keys otherwise. */
+void
+lmq_hf_begin_jais(struct lmq_hf_config *config)
+{
+    static const char positions[] = "position_embedding_type";
+    static const char act[] = "activation_function";
+    const json_t *json = config->json;
+    struct lmq_hparams *h = config->hparams;
+    const char *word = lmq_hf_text(config, json, positions, "learned");
+
+    lmq_hf_begin_gpt2(config);
+    if (strcmp(word, "alibi") != 0)
+        lmq_hparams_refuse(h, "'%s' '%.60s'", positions, word);
+    word = lmq_hf_text(config, json, act, "gelu");
+    if (strcmp(word, "swiglu") != 0)
+        lmq_hparams_refuse(h, "'%s' '%.60s'", act, word);
+    h->embedding_scale = lmq_hf_real(
+        config, json, "embeddings_scale",
+        lmq_hf_real(config, json, "mup_embeddings_scale", 1));
+    h->logit_scale = lmq_hf_real(
+        config, json, "width_scale",
+        lmq_hf_real(config, json, "mup_output_alpha", 1) *
+            lmq_hf_real(config, json, "mup_width_scale", 1));
+}
+
+void
+lmq_hf_finish_jais(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    bool by_width = lmq_hf_switch(
+        config, config->json, "scale_qk_dot_by_d",
+        lmq_hf_switch(config, config->json, "mup_scale_qk_dot_by_d", true));
+
+    if (by_width && !(h->attn_scale > 0) && h->head_dim > 0)
+        h->attn_scale = 1.0 / h->head_dim;
+}
+
 void
 lmq_hf_begin_bloom(struct lmq_hf_config *config)
 {

@@ -21,6 +21,8 @@ void lmq_hf_finish_gemma(struct lmq_hf_config *config);
 void lmq_hf_finish_later_gemma(struct lmq_hf_config *config);
 void lmq_hf_begin_gpt2(struct lmq_hf_config *config);
 void lmq_hf_begin_starcoder(struct lmq_hf_config *config);
+void lmq_hf_begin_jais(struct lmq_hf_config *config);
+void lmq_hf_finish_jais(struct lmq_hf_config *config);
 void lmq_hf_begin_gptneox(struct lmq_hf_config *config);
 void lmq_hf_begin_stablelm(struct lmq_hf_config *config);
 void lmq_hf_begin_falcon(struct lmq_hf_config *config);

@@ -50,6 +50,7 @@ const struct lmq_convention lmq_conventions[] = {
     /* ... fused, as Phi 3 has them */
     {"layers.#.self_attn.qkv_proj", LMQ_ROLE_ATTN_QKV, READ},
     {"layers.#.self_attn.query_key_value", LMQ_ROLE_ATTN_QKV, READ},
+    {"layers.#.self_attn.q_k_v_proj", LMQ_ROLE_ATTN_QKV, READ}, /* Spark */
     {"layers.#.mlp.gate_up_proj", LMQ_ROLE_FFN_GATE_UP, READ},
     /* ... with experts: Qwen, DeepSeek, Mixtral */
     {"layers.#.mlp.gate", LMQ_ROLE_ROUTER, LLAMA},
@@ -376,6 +377,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"h.#.ln_2", LMQ_ROLE_FFN_NORM, READ},
     {"h.#.mlp.c_fc", LMQ_ROLE_FFN_UP, READ},
     {"h.#.mlp.c_proj", LMQ_ROLE_FFN_DOWN, READ},
+    {"h.#.mlp.c_fc2", LMQ_ROLE_FFN_GATE, READ}, /* Jais 1 */
     /* ... the first Qwen */
     {"h.#.mlp.w1", LMQ_ROLE_FFN_UP, READ},
     {"h.#.mlp.w2", LMQ_ROLE_FFN_GATE, READ},

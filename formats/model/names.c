@@ -142,6 +142,7 @@ static const struct {
     {false, ".attention.bias", computed},
     {false, "masked_bias", computed},
     {false, ".attn.causal_mask", computed},
+    {false, "relative_pe.slopes", computed},
     {false, "freqs_cos", computed},
     {false, "freqs_sin", computed},
     {true, "v_head.", "it judges texts, for training"},

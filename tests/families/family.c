@@ -430,6 +430,8 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
     }
     if ((bits & SCALES_EMBEDDING) != 0)
         s->embedding_scale = sqrt((double)s->dim);
+    if (s->scores_by_width)
+        s->score_scale = 1 / (double)s->head_dim;
     dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
     for (size_t i = 0; i < dims / 2 && i < ORACLE_MAX_PAIRS; i++) {
         s->short_factors[i] = 1 + 0.125 * (double)(i % 4);

@@ -39,6 +39,26 @@ static const struct stored gptj_frame[] = {
     {AS_END, NULL, 0},
 };
 
+static const struct stored jais_layer[] = {
+    {AS_LINEAR, "transformer.h.#.mlp.c_fc2", LAYER(mlp.gate)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored jais_frame[] = {
+    {AS_EMBEDDING, "transformer.wte", MODEL(embedding)},
+    {AS_STRAY, "transformer.relative_pe.slopes", 0},
+    {AS_NORM, "transformer.ln_f", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+/* What is tied was saved by the head's name. */
+static const struct stored codeshell_frame[] = {
+    {AS_NORM, "transformer.ln_f", MODEL(norm)},
+    {AS_EMBEDDING, "lm_head", MODEL(embedding)},
+    {AS_END, NULL, 0},
+};
+
 static const struct stored gptj_layer[] = {
     {AS_NORM, "transformer.h.#.ln_1", LAYER(attn_norm)},
     {AS_MASK, "transformer.h.#.attn.bias", 0},
@@ -248,6 +268,53 @@ const struct family older_families[] = {
         .layers = {hf_norms, hf_attention, starcoder2_mlp},
         .bits = BIASED_BITS | HAS_HEAD,
         .shape = {STARCODER2_SHAPE, .window = 9, .sliding = "1"},
+    },
+    {
+        .name = "codeshell",
+        .config =
+            "{'activation_function': 'gelu_pytorch_tanh', "
+            "'architectures': ['CodeShellForCausalLM'], "
+            "'attention_softmax_in_fp32': true, 'attn_pdrop': 0.1, "
+            "'embd_pdrop': 0.1, 'group_query_attention': true, "
+            "'layer_norm_epsilon': 1e-05, 'model_type': 'kclgpt', "
+            "'n_embd': $dim, 'n_head': $heads, 'n_inner': $hidden, "
+            "'n_layer': $layers, 'n_positions': $positions, "
+            "'num_query_groups': $kv_heads, 'position_embedding_type': "
+            "'rope', 'resid_pdrop': 0.1, 'rope_scaling': null, "
+            "'scale_attention_softmax_in_fp32': true, "
+            "'scale_attn_weights': true, " TOKEN_KEYS
+            "'torch_dtype': 'bfloat16'}",
+        .frame = codeshell_frame,
+        .layers = {gpt2_layer},
+        .bits = BIASED_BITS,
+        .shape = {.dim = 60, .hidden = 4 * 60, .layers = 3, .heads = 6,
+                  .kv_heads = 2, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .activation = oracle_gelu_tanh, .theta = 10000},
+    },
+    {
+        .name = "jais",
+        .config =
+            "{'activation_function': 'swiglu', 'alibi_scaling': null, "
+            "'architectures': ['JAISLMHeadModel'], 'attn_pdrop': 0.0, "
+            "'embd_pdrop': 0.0, 'layer_norm_epsilon': 1e-05, "
+            "'model_type': 'jais', 'mup_embeddings_scale': 3.5, "
+            "'mup_output_alpha': 2.25, 'mup_scale_qk_dot_by_d': true, "
+            "'mup_width_scale': 0.125, 'n_embd': $dim, 'n_head': $heads, "
+            "'n_inner': $hidden, 'n_layer': $layers, 'n_positions': "
+            "$positions, 'position_embedding_type': 'alibi', "
+            "'reorder_and_upcast_attn': false, 'resid_pdrop': 0.0, "
+            "'scale_attn_by_inverse_layer_idx': false, "
+            "'scale_attn_weights': true, " TOKEN_KEYS
+            "'torch_dtype': 'float32'}",
+        .frame = jais_frame,
+        .layers = {gpt2_layer, jais_layer},
+        .bits = BIASED_BITS | HAS_GATE | HAS_HEAD_COPY | COLUMNS_ARE_OUTPUTS,
+        .shape = {.dim = 60, .hidden = 84, .layers = 3, .heads = 6,
+                  .kv_heads = 6, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .activation = oracle_silu, ALIBI, .scores_by_width = true,
+                  .embedding_scale = 3.5, .logit_scale = 0.28125},
     },
     {
         .name = "gptj",

@@ -159,6 +159,7 @@ struct oracle_shape {
     double latent_eps;       /* of its norms; 0: eps */
     double score_scale;      /* 0: 1 / sqrt(head_dim) */
     double score_factor;     /* times this; 0: 1 */
+    bool scores_by_width;    /* by 1 / head_dim, however wide it grows */
     double score_cap;
     double clip;             /* of queries, keys and values */
     double value_scale;      /* of what heads give; 0: 1 */

@@ -1,7 +1,7 @@
 /*
  * test_hf_older.c - the families of config.json, by published configurations
  * (without what no computation depends on): StarCoder 2, GPT-J, GPT-Neo, MPT,
- * BLOOM, OPT, InternLM 2, Baichuan, OLMoE.
+ * BLOOM, OPT, InternLM 2, Baichuan, OLMoE, CodeShell, Jais.
  */
 #include "config.h"
 
@@ -398,6 +398,75 @@ START_TEST(olmoe_1b_7b)
 }
 END_TEST
 
+START_TEST(codeshell_7b)
+{
+    struct model *m = read_model(
+        "{'activation_function':'gelu_pytorch_tanh',"
+        "'architectures':['CodeShellForCausalLM'],"
+        "'attention_softmax_in_fp32':true,'bos_token_id':70000,"
+        "'eos_token_id':70000,'group_query_attention':true,"
+        "'layer_norm_epsilon':1e-05,'model_type':'kclgpt','n_embd':4096,"
+        "'n_head':32,'n_inner':16384,'n_layer':42,'n_positions':8192,"
+        "'num_query_groups':8,'position_embedding_type':'rope',"
+        "'rope_scaling':null,'scale_attn_weights':true,'vocab_size':70144}");
+
+    ck_assert_str_eq(m->h.architecture, "codeshell");
+    assert_sizes(&m->h, 42, 4096, 16384, 32, 8, 128);
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_LAYER);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ROTARY);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU_TANH);
+    ck_assert(!m->h.is_gated && !m->source.is_transposed);
+    assert_near(m->h.rope_theta, 10000);
+    assert_unsupported("CodeShellForCausalLM",
+                       "'position_embedding_type':'learned'",
+                       "'position_embedding_type' 'learned'");
+    assert_unsupported("CodeShellForCausalLM",
+                       "'group_query_attention':false",
+                       "'group_query_attention' false");
+}
+END_TEST
+
+#define JAIS                                                                  \
+    "'activation_function':'swiglu','position_embedding_type':'alibi'"
+
+/* The first files call the scales otherwise. */
+START_TEST(jais_590m_and_13b)
+{
+    struct model *m = read_model(
+        "{'architectures':['JAISLMHeadModel'],'alibi_scaling':null,"
+        "'bos_token_id':0,'eos_token_id':0,'layer_norm_epsilon':1e-05,"
+        "'model_type':'jais','mup_embeddings_scale':9.1705785388303,"
+        "'mup_output_alpha':1.09518349815769,"
+        "'mup_scale_qk_dot_by_d':true,"
+        "'mup_width_scale':0.16666666666666666,'n_embd':1536,'n_head':12,"
+        "'n_inner':4096,'n_layer':18,'n_positions':2048,"
+        "'scale_attn_weights':true,'vocab_size':84992," JAIS "}");
+
+    ck_assert_str_eq(m->h.architecture, "jais");
+    assert_sizes(&m->h, 18, 1536, 4096, 12, 12, 128);
+    ck_assert_int_eq(m->h.norm, LMQ_NORM_LAYER);
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_ALIBI);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_SILU);
+    ck_assert(m->h.is_gated && m->source.is_transposed);
+    assert_near(m->h.attn_scale, 1.0 / 128);
+    assert_near(m->h.embedding_scale, 9.1705785388303);
+    assert_near(m->h.logit_scale, 1.09518349815769 / 6);
+    m = read_small("JAISLMHeadModel",
+                   JAIS ",'embeddings_scale':14.6,'width_scale':0.22,"
+                        "'scale_qk_dot_by_d':false");
+    assert_near(m->h.embedding_scale, 14.6);
+    assert_near(m->h.logit_scale, 0.22);
+    ck_assert(!(m->h.attn_scale > 0));
+    assert_unsupported("JAISLMHeadModel", "'activation_function':'swiglu'",
+                       "'position_embedding_type' 'learned'");
+    assert_unsupported("JAISLMHeadModel", "'position_embedding_type':'alibi'",
+                       "'activation_function' 'gelu'");
+    assert_unsupported("JAISLMHeadModel",
+                       JAIS ",'alibi_scaling':{'type':'linear'}",
+                       "'alibi_scaling'");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -416,6 +485,8 @@ main(void)
         internlm2_5_7b,
         baichuan_1_and_2,
         olmoe_1b_7b,
+        codeshell_7b,
+        jais_590m_and_13b,
     };
 
     return RUN_SUITE("hf_older", tests);

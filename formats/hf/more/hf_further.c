@@ -1,6 +1,6 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
- * beside their rows: BitNet, A.X K1, the first Qwen.
+ * beside their rows: BitNet, A.X K1, Maincoder, Spark, the first Qwen.
  */
 #include "config.h"
 
@@ -24,6 +24,28 @@ lmq_hf_finish_axk1(struct lmq_hf_config *config)
 {
     lmq_hf_finish_sigmoid(config, 1);
     config->hparams->has_mixture_norm = true;
+}
+
+/* ---- Maincoder ---- */
+
+void
+lmq_hf_begin_maincoder(struct lmq_hf_config *config)
+{
+    config->hparams->qk_norm_late = true;
+}
+
+/* ---- Spark ---- */
+
+void
+lmq_hf_windows_spark(struct lmq_hf_config *config)
+{
+    lmq_hf_leave_windows(config, config->family->window_period);
+}
+
+void
+lmq_hf_finish_spark(struct lmq_hf_config *config)
+{
+    config->hparams->has_attn_gate = config->hparams->has_head_gate = true;
 }
 
 /* ---- The first Qwen ---- */

@@ -63,6 +63,27 @@ static const struct stored qwen_layer[] = {
     {AS_END, NULL, 0},
 };
 
+static const struct stored maincoder_mlp[] = {
+    {AS_LINEAR, "model.layers.#.feed_forward.gate_proj", LAYER(mlp.gate)},
+    {AS_LINEAR, "model.layers.#.feed_forward.up_proj", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.feed_forward.down_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored spark_frame[] = {
+    {AS_EMBEDDING, "model.embedding", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored spark_attention[] = {
+    {AS_QKV, "model.layers.#.self_attn.q_k_v_proj", 0},
+    {AS_LINEAR, "model.layers.#.self_attn.g_proj", LAYER(gate)},
+    {AS_LINEAR, "model.layers.#.self_attn.out_proj", LAYER(o)},
+    {AS_END, NULL, 0},
+};
+
 #define AXK1_KEYS                                                             \
     "{'architectures': ['AXK1ForCausalLM'], 'hidden_act': 'silu', "           \
     "'kv_lora_rank': $kv_rank, 'max_position_embeddings': $positions, "       \
@@ -132,6 +153,90 @@ const struct family further_families[] = {
                    axk1_library_norms},
         .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
         .shape = {AXK1_SHAPE, .sparse = "0011"},
+    },
+    {
+        .name = "pangu-embedded",
+        .config =
+            "{'architectures': ['PanguEmbeddedForCausalLM'], 'auto_map': "
+            "{'AutoConfig': 'configuration_openpangu_dense."
+            "PanguEmbeddedConfig'}, 'bias': true, 'hidden_act': 'silu', "
+            "'max_position_embeddings': $positions, 'model_type': "
+            "'PanguEmbedded', 'num_key_value_heads': $kv_heads, "
+            "'pad_token_id': 0, 'rms_norm_eps': 1e-05, "
+            "'rope_theta': 16000000.0, " SIZE_KEYS
+            "'tie_word_embeddings': false}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QKV_BIAS | HAS_OUT_BIAS,
+        .shape = {SIZES, .kv_heads = 2, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 16e6},
+    },
+    {
+        .name = "maincoder",
+        .config =
+            "{'architectures': ['MaincoderForCausalLM'], 'head_dim': "
+            "$head_dim, 'hidden_act': 'silu', 'intermediate_size_mlp': "
+            "$hidden, 'max_position_embeddings': $positions, 'model_type': "
+            "'maincoder', 'num_key_value_heads': $kv_heads, "
+            "'rms_norm_eps': 1e-05, 'rope_scaling': null, "
+            "'rope_theta': 1000000.0, " SIZE_KEYS
+            "'tie_word_embeddings': true, 'use_qk_norm': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, maincoder_mlp},
+        .bits = LLAMA_BITS | HAS_QK_NORM,
+        .shape = {.dim = 60, .hidden = 84, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 16, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 1e6,
+                  .is_interleaved = true, .norms_turned = true},
+    },
+    {
+        .name = "spark2_5",
+        .config =
+            "{'architectures': ['Spark2_5ForCausalLM'], "
+            "'attention_bias': false, 'gate_attn_act_mode': 'sigmoid', "
+            "'head_dim': $head_dim, 'headwise_attn_output_gate': true, "
+            "'hidden_act': 'gelu', 'layer_types': ['sliding_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention'], "
+            "'max_position_embeddings': $positions, 'mlp_bias': false, "
+            "'model_type': 'spark2_5', 'num_key_value_heads': $kv_heads, "
+            "'rms_norm_eps': 1e-06, 'rope_parameters': {'full_attention': "
+            "{'partial_rotary_factor': 0.25, 'rope_theta': 5000000.0, "
+            "'rope_type': 'default'}, 'sliding_attention': "
+            "{'partial_rotary_factor': 1.0, 'rope_theta': 10000.0, "
+            "'rope_type': 'default'}}, 'sliding_window': $window, " SIZE_KEYS
+            "'tie_word_embeddings': true}",
+        .frame = spark_frame,
+        .layers = {hf_norms, spark_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_OUTPUT_GATE,
+        .shape = {.dim = 56, .hidden = 84, .layers = 4, .heads = 4,
+                  .kv_heads = 2, .head_dim = 16, .full_rotary_dim = 4,
+                  .vocab = 61, .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_gelu, .theta = 5e6,
+                  .window_theta = 10000, .window = 7, .sliding = "1110",
+                  .gates_heads = true},
+    },
+    {
+        .name = "plm",
+        .config =
+            "{'architectures': ['PLMForCausalLM'], 'attention_bias': false, "
+            "'auto_map': {'AutoConfig': 'configuration_plm.PLMConfig'}, "
+            "'hidden_act': 'relu2', 'kv_lora_rank': $kv_rank, "
+            "'max_position_embeddings': $positions, 'model_type': 'plm', "
+            "'num_key_value_heads': $kv_heads, 'q_lora_rank': null, "
+            "'qk_nope_head_dim': $nope_dim, 'qk_rope_head_dim': "
+            "$rotary_dim, 'rms_norm_eps': 1e-06, 'rope_scaling': null, "
+            "'rope_theta': 100000.0, " SIZE_KEYS
+            "'tie_word_embeddings': true, 'v_head_dim': $value_dim}",
+        .frame = hf_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp},
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM,
+        .shape = {.dim = 56, .hidden = 88, .layers = 3, .heads = 4,
+                  .kv_heads = 4, .head_dim = 12 + 6, .value_dim = 14,
+                  .rotary_dim = 6, .kv_rank = 18, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_relu2, .is_interleaved = true,
+                  .theta = 100000},
     },
     {
         .name = "qwen",

@@ -1,7 +1,7 @@
 /*
  * test_hf_further.c - families that differ from a Llama in one thing, by their
- * config.json and by the keys of a GGUF: BitNet, A.X K1, the first Qwen, Orion,
- * XVERSE.
+ * config.json and by the keys of a GGUF: BitNet, A.X K1, openPangu Embedded,
+ * Maincoder, Spark, PLM, the first Qwen, Orion, XVERSE.
  */
 #include "config.h"
 
@@ -67,44 +67,61 @@ START_TEST(bitnet_b1_58_3b_of_1bitllm)
 }
 END_TEST
 
-/* With this word for its activation, or without one. */
-static enum lmq_status
-read_keys(const char *name, uint32_t feed, const char *activation,
-          struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+struct count {
+    const char *key;
+    uint32_t value;
+};
+
+static void
+begin_keys(struct lmq_gguf_builder *builder, const char *name,
+           const struct count *counts, size_t n)
 {
-    const struct {
-        const char *name;
-        uint32_t value;
-    } counts[] = {
-        {".block_count", 4}, {".context_length", 4096},
-        {".embedding_length", 64}, {".feed_forward_length", feed},
-        {".attention.head_count", 4}, {".attention.head_count_kv", 2},
-    };
+    lmq_gguf_build_begin(builder);
+    builder->prefix = name;
+    lmq_gguf_put_text(builder, "general.architecture", name, strlen(name));
+    for (size_t i = 0; i < n; i++)
+        lmq_gguf_put_u32(builder, counts[i].key, counts[i].value);
+    lmq_gguf_put_f32(builder, ".attention.layer_norm_rms_epsilon", 1e-5);
+}
+
+static enum lmq_status
+end_keys(struct lmq_gguf_builder *builder, struct lmq_checkpoint *checkpoint,
+         struct lmq_error *err)
+{
     static const struct lmq_gguf_evidence evidence = {.vocab_size = 33};
-    struct lmq_gguf_builder builder = {0};
     const struct lmq_family *family;
     struct lmq_gguf_meta *meta = NULL;
 
-    lmq_gguf_build_begin(&builder);
-    builder.prefix = name;
-    lmq_gguf_put_text(&builder, "general.architecture", name, strlen(name));
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        lmq_gguf_put_u32(&builder, counts[i].name, counts[i].value);
-    lmq_gguf_put_f32(&builder, ".attention.layer_norm_rms_epsilon", 1e-5);
-    if (activation != NULL)
-        lmq_gguf_put_text(&builder, ".hidden_activation", activation,
-                          strlen(activation));
     *checkpoint = (struct lmq_checkpoint){0};
     lmq_hparams_init(&checkpoint->hparams);
-    lmq_gguf_build_end(&builder, 0);
-    ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
+    lmq_gguf_build_end(builder, 0);
+    ck_assert_int_eq(lmq_gguf_meta_open(builder->out.bytes, builder->out.n,
                                         &meta, NULL, err),
                      LMQ_OK);
     enum lmq_status status =
         lmq_gguf_read_keys(meta, &evidence, checkpoint, &family, err);
     lmq_gguf_meta_close(meta);
-    lmq_gguf_build_free(&builder);
+    lmq_gguf_build_free(builder);
     return status;
+}
+
+/* With this word for its activation, or without one. */
+static enum lmq_status
+read_keys(const char *name, uint32_t feed, const char *activation,
+          struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    const struct count counts[] = {
+        {".block_count", 4}, {".context_length", 4096},
+        {".embedding_length", 64}, {".feed_forward_length", feed},
+        {".attention.head_count", 4}, {".attention.head_count_kv", 2},
+    };
+    struct lmq_gguf_builder builder = {0};
+
+    begin_keys(&builder, name, counts, sizeof(counts) / sizeof(counts[0]));
+    if (activation != NULL)
+        lmq_gguf_put_text(&builder, ".hidden_activation", activation,
+                          strlen(activation));
+    return end_keys(&builder, checkpoint, err);
 }
 
 START_TEST(a_gguf_says_the_activation_of_bitnet)
@@ -244,6 +261,140 @@ START_TEST(a_qwen_that_makes_no_sense_is_refused)
     ck_assert_ptr_nonnull(strstr(err.message,
                                  "'qwen.feed_forward_length' is 97, expected "
                                  "an even number"));
+}
+END_TEST
+
+/* ---- openPangu Embedded, Maincoder, Spark, PLM ---- */
+
+START_TEST(openpangu_embedded_7b)
+{
+    struct model *m = read_model(
+        "{'architectures':['PanguEmbeddedForCausalLM'],'auto_map':{},"
+        "'bias':true,'attention_dropout':0.0,'bos_token_id':1,"
+        "'pad_token_id':0,'eos_token_id':45892,'hidden_act':'silu',"
+        "'hidden_size':4096,'intermediate_size':12800,"
+        "'max_position_embeddings':32768,'model_type':'PanguEmbedded',"
+        "'num_attention_heads':32,'num_hidden_layers':34,"
+        "'num_key_value_heads':8,'rms_norm_eps':1e-05,"
+        "'rope_theta':16000000.0,'tie_word_embeddings':false,"
+        "'torch_dtype':'bfloat16','use_cache':true,'vocab_size':153376}");
+
+    ck_assert_str_eq(m->h.architecture, "pangu-embedded");
+    assert_sizes(&m->h, 34, 4096, 12800, 32, 8, 128);
+    assert_near(m->h.rope_theta, 16e6);
+}
+END_TEST
+
+START_TEST(maincoder_1b_norms_behind_turning)
+{
+    struct model *m = read_model(
+        "{'architectures':['MaincoderForCausalLM'],'attention_bias':false,"
+        "'head_dim':96,'hidden_act':'silu','hidden_size':1536,"
+        "'intermediate_size':4096,'intermediate_size_mlp':4096,"
+        "'max_position_embeddings':2048,'model_type':'maincoder',"
+        "'num_attention_heads':16,'num_hidden_layers':32,"
+        "'num_key_value_heads':4,'rms_norm_eps':1e-05,'rope_scaling':null,"
+        "'rope_theta':1000000.0,'use_qk_norm':true,'vocab_size':151936}");
+
+    ck_assert_str_eq(m->h.architecture, "maincoder");
+    assert_sizes(&m->h, 32, 1536, 4096, 16, 4, 96);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_HEAD);
+    ck_assert(m->h.qk_norm_late && m->source.has_rotary_pairs);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    m = read_small("MaincoderForCausalLM", "'use_qk_norm':false");
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_NONE);
+}
+END_TEST
+
+#define SPARK_ROPE                                                            \
+    "'rope_parameters':{'full_attention':{'partial_rotary_factor':0.25,"      \
+    "'rope_theta':5000000,'rope_type':'default'},'sliding_attention':{"       \
+    "'partial_rotary_factor':1.0,'rope_theta':10000,'rope_type':'default'}}"
+
+START_TEST(spark_x2_5_1_7b)
+{
+    struct model *m = read_model(
+        "{'architectures':['Spark2_5ForCausalLM'],'attention_bias':false,"
+        "'gate_attn_act_mode':'sigmoid','head_dim':256,"
+        "'headwise_attn_output_gate':true,'hidden_act':'gelu',"
+        "'hidden_size':2048,'intermediate_size':6656,"
+        "'max_position_embeddings':1048576,'mlp_bias':false,"
+        "'model_type':'spark2_5','num_attention_heads':8,"
+        "'num_hidden_layers':28,'num_key_value_heads':2,"
+        "'rms_norm_eps':1e-06," SPARK_ROPE ",'sliding_window':512,"
+        "'tie_word_embeddings':true,'vocab_size':133120}");
+
+    ck_assert_str_eq(m->h.architecture, "spark2_5");
+    assert_sizes(&m->h, 28, 2048, 6656, 8, 2, 256);
+    ck_assert_uint_eq(m->h.sliding_window, 512);
+    for (size_t i = 0; i < 28; i++)
+        ck_assert(lmq_layer_is(&m->h, i, LMQ_LAYER_FULL) == (i % 4 == 3));
+    ck_assert_uint_eq(m->h.full_rotary_dim, 64);
+    ck_assert_uint_eq(m->h.rotary_dim, 0); /* all */
+    assert_near(m->h.rope_theta, 5e6);
+    assert_near(m->h.rope_local_theta, 10000);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU);
+    ck_assert(m->h.has_attn_gate && m->h.has_head_gate);
+    ck_assert(!m->h.has_softplus_gate);
+    ck_assert_str_eq(m->h.unsupported, "");
+    assert_unsupported("Spark2_5ForCausalLM",
+                       SPARK_ROPE ",'gate_attn_act_mode':'silu'",
+                       "'gate_attn_act_mode' 'silu'");
+    assert_unsupported("Spark2_5ForCausalLM",
+                       SPARK_ROPE ",'headwise_attn_output_gate':false",
+                       "'headwise_attn_output_gate' false");
+}
+END_TEST
+
+START_TEST(plm_1_8b)
+{
+    struct model *m = read_model(
+        "{'architectures':['PLMForCausalLM'],'attention_bias':false,"
+        "'bos_token_id':151643,'eos_token_id':151643,'hidden_act':'relu2',"
+        "'hidden_size':2048,'intermediate_size':8192,'kv_lora_rank':512,"
+        "'max_position_embeddings':4096,'model_type':'plm',"
+        "'num_attention_heads':16,'num_hidden_layers':32,"
+        "'num_key_value_heads':16,'q_lora_rank':null,"
+        "'qk_nope_head_dim':128,'qk_rope_head_dim':64,'rms_norm_eps':1e-06,"
+        "'rope_scaling':null,'rope_theta':100000.0,"
+        "'tie_word_embeddings':true,'v_head_dim':128,'vocab_size':151936}");
+
+    ck_assert_str_eq(m->h.architecture, "plm");
+    assert_sizes(&m->h, 32, 2048, 8192, 16, 16, 192);
+    ck_assert_uint_eq(m->h.value_dim, 128);
+    ck_assert_uint_eq(m->h.kv_lora_rank, 512);
+    ck_assert_uint_eq(m->h.q_lora_rank, 0);
+    ck_assert_uint_eq(m->h.rotary_dim, 64);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_RELU2);
+    ck_assert(!m->h.is_gated && m->source.has_rotary_pairs);
+    assert_unsupported("PLMForCausalLM", "'q_lora_rank':16",
+                       "'q_lora_rank' 16");
+}
+END_TEST
+
+/* Where latents have no heads of their own. */
+START_TEST(a_gguf_of_plm_counts_the_heads_that_there_are)
+{
+    static const struct count counts[] = {
+        {".block_count", 4}, {".context_length", 4096},
+        {".embedding_length", 64}, {".feed_forward_length", 96},
+        {".attention.head_count", 4}, {".attention.head_count_kv", 4},
+        {".attention.kv_lora_rank", 16}, {".attention.key_length", 24},
+        {".attention.value_length", 12}, {".rope.dimension_count", 8},
+    };
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_gguf_builder builder = {0};
+    struct lmq_error err = {0};
+
+    begin_keys(&builder, "plm", counts, sizeof(counts) / sizeof(counts[0]));
+    ck_assert_int_eq(end_keys(&builder, &checkpoint, &err), LMQ_OK);
+    ck_assert_str_eq(checkpoint.hparams.architecture, "plm");
+    ck_assert_uint_eq(checkpoint.hparams.head_dim, 24);
+    ck_assert_uint_eq(checkpoint.hparams.value_dim, 12);
+    ck_assert_uint_eq(checkpoint.hparams.rotary_dim, 8);
+    ck_assert_uint_eq(checkpoint.hparams.n_kv_heads, 4);
+    ck_assert_int_eq(checkpoint.hparams.activation, LMQ_ACTIVATION_RELU2);
+    ck_assert(!checkpoint.hparams.is_gated);
 }
 END_TEST
 
@@ -411,6 +562,11 @@ main(void)
         a_x_k1,
         qwen_7b_ends_where_it_would_go_on_otherwise,
         a_qwen_that_makes_no_sense_is_refused,
+        openpangu_embedded_7b,
+        maincoder_1b_norms_behind_turning,
+        spark_x2_5_1_7b,
+        plm_1_8b,
+        a_gguf_of_plm_counts_the_heads_that_there_are,
         orion_14b_and_xverse_13b,
         the_first_qwen_has_a_tokenizer_of_its_own_name,
         what_llama_cpp_takes_for_granted_of_a_bitnet_is_told,
