@@ -99,6 +99,9 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
         say(words, "%u residual streams", h->n_streams);
     if (h->residual_rank > 0)
         say(words, "a residual of rank %u past attention", h->residual_rank);
+    if (h->n_loops > 1)
+        say(words, "%u times through all layers%s", h->n_loops,
+            h->has_loop_norm ? ", each with the last norm" : "");
     if (h->has_layer_scale)
         say(words, "a scale behind each layer");
     say_number(words, "what layers add, times", h->residual_scale, 1);

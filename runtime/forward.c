@@ -591,6 +591,12 @@ lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,
     const struct lmq_hparams *h = &model->hparams;
     size_t n_first = n - n_last, i = 0;
 
+    for (size_t loop = 1; loop < lmq_loops(h); loop++, kv += h->n_layers) {
+        for (size_t l = 0; l < h->n_layers; l++)
+            lmq_forward_layer(model, l, lmq_kv_of(h, kv, l), work, n,
+                              position);
+        lmq_norm_again(model, work->x, n); /* x = norm(x), or x */
+    }
     for (; i < h->n_layers && !lmq_layer_is_late(h, i); i++)
         lmq_forward_layer(model, i, lmq_kv_of(h, kv, i), work, n, position);
     bool is_finite = lmq_is_finite(work->x, n * h->dim);

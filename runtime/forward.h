@@ -23,9 +23,9 @@ void lmq_forward_layer(const struct lmq_model *model, size_t layer,
                        size_t position);
 
 /* work->x, of one sequence, through all layers, whose keys and values are kv
- * (n_layers), and its first rows are what comes out for the last n_last tokens.
- * The others go no further than what later tokens see of them. False: not all
- * is finite. */
+ * (lmq_loops(), n_layers), and its first rows are what comes out for the last
+ * n_last tokens. The others go no further than what later tokens see of them.
+ * False: not all is finite. */
 bool lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,
                         struct lmq_work *work, size_t n, size_t n_last,
                         size_t position);

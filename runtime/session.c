@@ -18,6 +18,7 @@
 #include "base/threads/threads.h"
 #include "formats/model/rope_scaling.h"
 #include "runtime/forward.h"
+#include "runtime/layer/norm.h"
 #include "runtime/rope.h"
 
 #define DEFAULT_CONTEXT 4096
@@ -46,16 +47,20 @@ make_cache(struct lmq_session *session, enum lmq_kv_type type,
     const struct lmq_model *model = session->model;
     const struct lmq_work *work = &session->work;
 
-    session->kv = calloc(model->hparams.n_layers, sizeof(*session->kv));
+    const size_t n_layers = model->hparams.n_layers;
+    const size_t n = lmq_loops(&model->hparams) * n_layers;
+
+    session->kv = calloc(n, sizeof(*session->kv));
     if (session->kv == NULL)
         return lmq_fail_nomem(err);
     double bytes = 0, least = 0;
-    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        bytes += lmq_kv_bytes(model, i, type, work->context);
-        least += lmq_kv_bytes(model, i, LMQ_KV_Q8, 1);
+    for (size_t i = 0; i < n; i++) {
+        bytes += lmq_kv_bytes(model, i % n_layers, type, work->context);
+        least += lmq_kv_bytes(model, i % n_layers, LMQ_KV_Q8, 1);
     }
-    for (uint32_t i = 0; i < model->hparams.n_layers; i++) {
-        if (lmq_kv_init(&session->kv[i], model, i, type, work->context))
+    for (size_t i = 0; i < n; i++) {
+        if (lmq_kv_init(&session->kv[i], model, i % n_layers, type,
+                        work->context))
             continue;
         lmq_fail(err, LMQ_ERR_NOMEM, 0,
                  "no memory for a context of %zu positions (%.1f MB)",
@@ -138,8 +143,9 @@ lmq_session_free(struct lmq_session *session)
 {
     if (session == NULL)
         return;
-    for (uint32_t i = 0;
-         session->kv != NULL && i < session->model->hparams.n_layers; i++)
+    const struct lmq_hparams *h = &session->model->hparams;
+    for (size_t i = 0;
+         session->kv != NULL && i < lmq_loops(h) * h->n_layers; i++)
         lmq_kv_free(&session->kv[i]);
     lmq_work_free(&session->work);
     lmq_mem_free(session->logits);
@@ -183,8 +189,10 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
                size_t n_logits, struct lmq_error *err)
 {
     const struct lmq_model *model = session->model;
+    const struct lmq_hparams *h = &model->hparams;
+    const size_t n_steps = lmq_loops(h) * h->n_layers;
     struct lmq_work *work = &session->work;
-    size_t dim = model->hparams.dim;
+    size_t dim = h->dim;
     char where[64];
 
     for (size_t t = 0; t < n; t++) {
@@ -193,15 +201,18 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
         lmq_forward_embed(model, work, tokens + t, 1, position);
         bool is_finite = lmq_is_finite(work->x, dim);
         snprintf(where, sizeof(where), "the embedding");
-        for (uint32_t i = 0; i < model->hparams.n_layers && is_finite; i++) {
-            if (!is_wanted && lmq_layer_is_late(&model->hparams, i))
+        for (size_t step = 0; step < n_steps && is_finite; step++) {
+            size_t i = step % h->n_layers, first = step - i;
+            if (!is_wanted && first + h->n_layers == n_steps &&
+                lmq_layer_is_late(h, i))
                 break;
-            lmq_forward_layer(model, i,
-                              lmq_kv_of(&model->hparams, session->kv, i), work,
-                              1, position);
+            if (i == 0 && step > 0)
+                lmq_norm_again(model, work->x, 1);
+            lmq_forward_layer(model, i, lmq_kv_of(h, session->kv + first, i),
+                              work, 1, position);
             is_finite = lmq_is_finite(work->x, dim);
-            snprintf(where, sizeof(where), "layer %" PRIu32 " of 0 to %" PRIu32,
-                     i, model->hparams.n_layers - 1);
+            snprintf(where, sizeof(where), "layer %zu of 0 to %" PRIu32, i,
+                     h->n_layers - 1);
         }
         if (is_finite && is_wanted) {
             lmq_forward_head(model, work, 1, session->logits);

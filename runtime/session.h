@@ -15,7 +15,7 @@
 struct lmq_session {
     const struct lmq_model *model;
     struct lmq_work work;
-    struct lmq_kv *kv;    /* (n_layers) */
+    struct lmq_kv *kv;    /* (lmq_loops(), n_layers) */
     float *logits;        /* (n_logits_most, vocab) */
     size_t n_logits;      /* of the last evaluation */
     size_t n_logits_most;

@@ -382,6 +382,18 @@ fill_in(const struct lmq_plan *plan, const struct lmq_calibration *given)
     return all;
 }
 
+/* What a layer sees each time would have to be put together. */
+static enum lmq_status
+check_loops(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    return lmq_loops(h) == 1
+               ? LMQ_OK
+               : lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                          "a model that goes %zu times through its layers "
+                          "cannot be calibrated",
+                          lmq_loops(h));
+}
+
 enum lmq_status
 lmq_calibrator_open(struct lmq_plan *plan,
                     const struct lmq_calibration *options,
@@ -405,6 +417,8 @@ lmq_calibrator_open(struct lmq_plan *plan,
     calibrator->peers = given.peers;
     enum lmq_status status = lmq_model_open_lazily(
         plan->checkpoint, &calibrator->model, err);
+    if (status == LMQ_OK)
+        status = check_loops(&calibrator->model->hparams, err);
     if (status == LMQ_OK)
         status = lmq_tokenizer_from_checkpoint(plan->checkpoint,
                                                &calibrator->tokenizer, err);

@@ -29,7 +29,7 @@ static const char *const of_its_width[] = {
 static const char *const has_factors[] = {
     "apertus", "arcee", "deci", "exaone", "exaone-moe", "exaone4",
     "falcon-h1", "gemma4", "granite", "granite_swa", "granitehybrid",
-    "granitemoe", "llama", "llama4", "minicpm", "mistral3", NULL,
+    "granitemoe", "llama", "llama4", "minicpm", "mistral3", "nanbeige", NULL,
 };
 static const char *const has_long_factors[] = {
     "apertus", "granite", "granite_swa", "granitemoe", "llama", "minicpm",

@@ -41,6 +41,11 @@ static const struct lmq_hf_only qwen_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key nanbeige_keys[] = {
+    KEY("num_loops", n_loops, 1),
+    END,
+};
+
 static const struct lmq_hf_key plm_keys[] = {
     KEY("kv_lora_rank", kv_lora_rank, 512),
     KEY("qk_rope_head_dim", rotary_dim, 64),
@@ -132,6 +137,15 @@ const struct lmq_family lmq_further_families[] = {
               .keys = LLAMA_KEYS | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS |
                       LMQ_GGUF_LOCAL,
               .has_local_part = true, .begin = lmq_gguf_begin_spark}},
+    /* Its fourth generation from 4.2 on, which goes through its layers more
+     * than once; the others are Llamas. */
+    {.name = "nanbeige",
+     .hf = {.classes = {{"NanbeigeForCausalLM", "nanbeige", NULL, false}},
+            RMS_EPS(1e-6), .context = 2048, .theta = 10000,
+            .keys = {sizes, head_dim, nanbeige_keys},
+            .finish = lmq_hf_finish_nanbeige, BIASES},
+     .gguf = {.name = "nanbeige", .keys = LLAMA_KEYS | LMQ_GGUF_LOOPS,
+              .has_rotary_pairs = true, .may_biases = LMQ_GGUF_BIAS_QKV}},
     /* In GGUF keys and values are of one matrix, as we do not write them. */
     {.name = "plm", .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
      .hf = {.classes = {{"PLMForCausalLM", "plm", NULL, false}},

@@ -159,6 +159,8 @@ enum {
  * itself, where no keys are; and several streams. */
 #define LMQ_GGUF_KEY_DECAYS 0x80000000U
 #define LMQ_GGUF_STREAMS ((uint64_t)0x100000000)
+/* And several times through all layers. */
+#define LMQ_GGUF_LOOPS ((uint64_t)0x200000000)
 
 /* Layers with states whose heads are counted; with states, whichever rule they
  * follow; layers without keys among others, by the numbers of these. */

@@ -77,6 +77,7 @@ static const struct key {
     {"embedding_length_per_layer_input", LMQ_FIELD(layer_input_dim),
      LMQ_GGUF_KINDS | LMQ_GGUF_STREAMS, EVEN_ZERO},
     {"altup.num_inputs", LMQ_FIELD(n_streams), LMQ_GGUF_STREAMS, 0},
+    {"num_loops", LMQ_FIELD(n_loops), LMQ_GGUF_LOOPS, 0},
     {"attention.q_lora_rank", LMQ_FIELD(q_lora_rank), LMQ_GGUF_LATENT, 0},
     {"attention.kv_lora_rank", LMQ_FIELD(kv_lora_rank),
      LMQ_GGUF_LATENT, REQUIRED},
@@ -146,6 +147,7 @@ static const struct {
     {"rope.dimension_count_swa", LMQ_GGUF_KINDS},
     {"altup.active_idx", LMQ_GGUF_STREAMS},
     {"activation_sparsity_scale", LMQ_GGUF_STREAMS},
+    {"skip_loop_final_norm", LMQ_GGUF_LOOPS},
     {"rope.dimension_sections", LMQ_GGUF_SECTIONS},
     {"n_deepstack_layers", LMQ_GGUF_SECTIONS},
     {"expert_weights_norm", LMQ_GGUF_ROUTER},
@@ -403,6 +405,29 @@ read_double_feed(struct lmq_gguf_reader *r)
     return LMQ_OK;
 }
 
+/* Once through all layers is as if nothing was said. */
+static enum lmq_status
+read_loops(struct lmq_gguf_reader *r)
+{
+    bool skips_norm = false;
+    enum lmq_status status = LMQ_OK;
+
+    if ((r->family->gguf.keys & LMQ_GGUF_LOOPS) == 0)
+        return LMQ_OK;
+    status = lmq_gguf_get_bool(r->meta,
+                               lmq_gguf_key_of(r, "skip_loop_final_norm"),
+                               &skips_norm, r->err);
+    if (r->h->n_loops > LMQ_MAX_LOOPS)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: %u times through all layers, at most %d are "
+                        "possible",
+                        r->h->n_loops, LMQ_MAX_LOOPS);
+    if (r->h->n_loops < 2)
+        r->h->n_loops = 0;
+    r->h->has_loop_norm = r->h->n_loops > 0 && !skips_norm;
+    return status;
+}
+
 static enum lmq_status
 check_layers(struct lmq_gguf_reader *r)
 {
@@ -433,6 +458,7 @@ static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
     read_switches,
     lmq_gguf_read_activation,
     read_double_feed,
+    read_loops,
 };
 
 /* A negative one, or all bits set, is none. */
@@ -623,6 +649,9 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_window(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_STREAMS)
         lmq_gguf_write_streams(builder, hparams);
+    if (family->gguf.keys & LMQ_GGUF_LOOPS)
+        lmq_gguf_put_bool(builder, ".skip_loop_final_norm",
+                          !hparams->has_loop_norm);
     if (family->gguf.norm_by_eps)
         lmq_gguf_put_f32(builder,
                          hparams->norm == LMQ_NORM_RMS

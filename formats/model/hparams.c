@@ -411,6 +411,10 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (h->norm_place == LMQ_NORMS_AFTER)
         clear_layers(h, LMQ_LAYER_AFTER);
     settle_mixture_norm(h);
+    if (h->n_loops < 2) {
+        h->n_loops = 0;
+        h->has_loop_norm = false;
+    }
     if (h->layer_input_dim == 0 || h->layer_input_vocab == h->vocab_size)
         h->layer_input_vocab = 0;
     settle_sparse(h);

@@ -29,6 +29,7 @@
 #define LMQ_MAX_ROPE_FACTORS 512
 #define LMQ_MAX_CONV 16
 #define LMQ_MAX_STREAMS 8
+#define LMQ_MAX_LOOPS 64
 
 enum lmq_norm {
     LMQ_NORM_RMS,         /* x / rms(x) * weight */
@@ -291,6 +292,8 @@ struct lmq_hparams {
                                 the blocks; 0: only that */
     uint32_t residual_rank;  /* of what goes past attention by two matrices; 0:
                                 nothing does */
+    uint32_t n_loops;        /* through all layers; 0: once */
+    bool has_loop_norm;      /* the last norm behind each of them */
     bool has_layer_scale;    /* the stream times a number behind each layer */
 
     enum lmq_tie tie;        /* what the configuration says */
@@ -570,6 +573,14 @@ lmq_layer_has_keys(const struct lmq_hparams *hparams, size_t layer)
 {
     return lmq_layer_has_attention(hparams, layer) &&
            !lmq_layer_borrows(hparams, layer);
+}
+
+/* How often tokens go through all layers, each time with other keys and
+ * values. */
+static inline size_t
+lmq_loops(const struct lmq_hparams *hparams)
+{
+    return hparams->n_loops > 1 ? hparams->n_loops : 1;
 }
 
 /* Whether no later layer makes keys, values or a state: then of a text only

@@ -194,6 +194,23 @@ check_streams(const struct lmq_hparams *h, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* What is remembered from layer to layer is of one time through them. */
+static enum lmq_status
+check_loops(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    bool is_other = h->n_borrowing > 0 || h->layer_input_dim > 0 ||
+                    h->n_streams > 0;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        is_other |= lmq_layer_is(h, i, LMQ_LAYER_DELTA);
+    if (h->n_loops > 1 && is_other)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u times through layers do not go with states, "
+                        "streams, inputs of layers or borrowed keys",
+                        h->n_loops);
+    return LMQ_OK;
+}
+
 static enum lmq_status
 check_rope(const struct lmq_hparams *h, struct lmq_error *err)
 {
@@ -358,8 +375,8 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
     static enum lmq_status (*const checks[])(const struct lmq_hparams *h,
                                              struct lmq_error *err) = {
         check_numbers, check_heads, check_full_heads, check_borrowing,
-        check_layer_inputs, check_streams, check_rope, check_halves,
-        check_beside, check_delta, check_experts};
+        check_layer_inputs, check_streams, check_loops, check_rope,
+        check_halves, check_beside, check_delta, check_experts};
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0;

@@ -43,11 +43,11 @@ add_cost(struct cost *cost, const struct lmq_matrix *matrix, double share)
     cost->bytes += share * (double)lmq_matrix_bytes(matrix);
 }
 
-/* Of n tokens, how many go through a layer: all, or the last. */
-static double
+/* Of n tokens, how many go through a layer at last: all, or the last. */
+static size_t
 tokens_through(const struct lmq_hparams *h, size_t layer, size_t n)
 {
-    return lmq_layer_is_late(h, layer) ? 1 : (double)n;
+    return lmq_layer_is_late(h, layer) ? 1 : n;
 }
 
 /* What makes keys and values: all tokens go through it. */
@@ -65,15 +65,17 @@ cost_of(const struct lmq_model *model, size_t n)
 {
     const struct lmq_hparams *h = &model->hparams;
     struct cost cost = {0};
+    size_t before = (lmq_loops(h) - 1) * n; /* all, each time but the last */
 
     for (uint32_t i = 0; i < h->n_layers; i++) {
         const struct lmq_layer *layer = &model->layers[i];
         for (size_t j = 0; j < layer->n_matrices; j++)
             add_cost(&cost, layer->matrices[j],
                      lmq_matrix_share(model, layer->matrices[j]) *
-                         (makes_memory(layer, layer->matrices[j])
-                              ? (double)n
-                              : tokens_through(h, i, n)));
+                         (double)(before +
+                                  (makes_memory(layer, layer->matrices[j])
+                                       ? n
+                                       : tokens_through(h, i, n))));
     }
     if (h->layer_input_dim > 0)
         add_cost(&cost, &model->inputs_proj, (double)n);
@@ -110,9 +112,10 @@ attention_flops(const struct lmq_hparams *h, size_t first, size_t n)
         double seen = 0;
         if (!lmq_layer_has_attention(h, layer))
             continue;
-        size_t before = n - (size_t)tokens_through(h, layer, n);
-        for (size_t i = before; i < n; i++)
-            seen += seen_from(h, layer, first + i);
+        size_t before = n - tokens_through(h, layer, n);
+        for (size_t i = 0; i < n; i++)
+            seen += (double)(lmq_loops(h) - (i < before ? 1 : 0)) *
+                    seen_from(h, layer, first + i);
         flops += 2 * seen * lmq_layer_heads(h, layer) *
                  (double)(lmq_key_width(h, layer) + lmq_value_width(h, layer));
     }
@@ -136,7 +139,7 @@ cache_bytes(const struct lmq_model *model, enum lmq_kv_type type,
                                   has_keys
                                       ? (size_t)seen_from(h, layer, position)
                                       : 0);
-    return bytes;
+    return bytes * (double)lmq_loops(h);
 }
 
 /* ---- Measuring ---- */

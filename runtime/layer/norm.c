@@ -32,6 +32,16 @@ lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
 }
 
 void
+lmq_norm_again(const struct lmq_model *model, float *x, size_t n)
+{
+    const struct lmq_hparams *h = &model->hparams;
+
+    for (size_t t = 0; t < n && h->has_loop_norm; t++)
+        lmq_norm(h, &model->output_norm, x + t * h->dim, h->dim,
+                 x + t * h->dim);
+}
+
+void
 lmq_norm_latents(const struct lmq_hparams *hparams,
                  const struct lmq_gain *gain, float *x, size_t n)
 {

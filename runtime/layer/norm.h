@@ -10,6 +10,10 @@
 void lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
               const float *x, size_t n, float *out);
 
+/* x (n, dim) = norm(x) with the last norm, if the model wants that between two
+ * times through all layers. */
+void lmq_norm_again(const struct lmq_model *model, float *x, size_t n);
+
 /* x = rmsnorm(x), latents in place: RMS whatever the model's kind is. */
 void lmq_norm_latents(const struct lmq_hparams *hparams,
                       const struct lmq_gain *gain, float *x, size_t n);

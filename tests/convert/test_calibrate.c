@@ -293,6 +293,23 @@ START_TEST(misuse_is_refused)
 }
 END_TEST
 
+START_TEST(layers_that_come_again_are_not_calibrated)
+{
+    struct family_model *made = family_make(family_find("nanbeige"), 1, 0, 1);
+    const char *text = fable("held-out-b.txt");
+    struct lmq_convert_options options = by_text(&text);
+    struct lmq_error err = {0};
+    struct lmq_report *report;
+
+    family_write(made, in_folder("again"));
+    family_free(made);
+    ck_assert_int_eq(try_convert(in_folder("again"), NULL,
+                                 in_folder("no.lmq"), &options, &report, &err),
+                     LMQ_ERR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.message, "2 times through its layers"));
+}
+END_TEST
+
 START_TEST(text_needs_a_tokenizer)
 {
     const char *text = fable("held-out-b.txt");
@@ -575,6 +592,7 @@ main(int argc, char **argv)
         what_was_calibrated_is_nearer,
         options_and_facts_go_with_it,
         misuse_is_refused,
+        layers_that_come_again_are_not_calibrated,
         text_needs_a_tokenizer,
         short_text_teaches_little,
         what_is_done_comes_to_all_there_is,

@@ -297,8 +297,11 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
         make_inputs(&o, tokens);
     if (s->streams > 0)
         spread_streams(&o);
-    for (size_t layer = 0; layer < s->layers; layer++)
-        run_layer(&o, layer);
+    for (size_t step = 0; step < s->layers * (s->again + 1); step++) {
+        if (step > 0 && step % s->layers == 0 && s->norms_again)
+            oracle_norm_rows(s, &model->norm, o.x, n, s->dim, s->dim);
+        run_layer(&o, step % s->layers);
+    }
     for (size_t layer = 0; layer < s->layers; layer++) {
         free(o.keys[layer]);
         free(o.values[layer]);

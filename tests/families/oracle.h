@@ -186,6 +186,8 @@ struct oracle_shape {
     bool bare_states;        /* what states give is not normed */
     double state_eps;        /* of this norm; 0: eps */
     double beta_scale;       /* of how much the delta rule writes; 0: 1 */
+    size_t again;            /* so often, once all layers are through */
+    bool norms_again;        /* and each time by the last norm */
     const char *after;       /* layers whose norms follow what they do, of a
                                 family that has both kinds; NULL: all alike */
     const char *halves;      /* 'm': a layer that only mixes tokens, 'f': that

@@ -503,6 +503,8 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
     free(p.q);
     free(mixed);
     if (!oracle_borrows(s, layer)) {
+        free(o->keys[layer]); /* of an earlier time */
+        free(o->values[layer]);
         o->keys[layer] = p.k;
         o->values[layer] = p.v;
     }

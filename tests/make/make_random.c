@@ -259,6 +259,19 @@ describe_bypass(struct lmq_hparams *h)
     h->residual_rank = may_have && once_in(2) ? from_to(1, 6) : 0;
 }
 
+/* Where nothing goes from layer to layer but x. */
+static void
+describe_loops(struct lmq_hparams *h)
+{
+    bool may_have = h->n_borrowing == 0 && h->layer_input_dim == 0 &&
+                    h->n_streams == 0;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        may_have &= !lmq_layer_is(h, i, LMQ_LAYER_DELTA);
+    h->n_loops = may_have && once_in(2) ? from_to(1, 3) : 0;
+    h->has_loop_norm = once_in(2);
+}
+
 /* Numbers that differ from layer to layer. */
 static void
 describe_layers(struct lmq_hparams *h)
@@ -361,6 +374,7 @@ make_one(const char *folder, unsigned long i)
     describe_attention(h);
     describe_rope(h);
     describe_kinds(h);
+    describe_loops(h);
     describe_layers(h);
     describe_experts(h);
     snprintf(source, sizeof(source), "%s/source", folder);

@@ -104,7 +104,7 @@ for _type, _limit, _default, _least, _names in (
         ('count', 16, 0, 0, 'conv_width'),
         ('count', HUGE, 0, 0, 'full_head_dim full_rotary_dim borrowing_hidden_dim '
          'layer_input_dim layer_input_vocab residual_rank'),
-        ('count', 8, 0, 0, 'n_streams'),
+        ('count', 8, 0, 0, 'n_streams'), ('count', 64, 0, 0, 'n_loops'),
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
@@ -121,7 +121,7 @@ for _type, _limit, _default, _least, _names in (
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
          'step_norms step_norm_weights key_decays sigmoid_gates '
-         'sub_norms mixture_norm'),
+         'sub_norms mixture_norm loop_norm'),
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),

@@ -176,6 +176,8 @@ class Description:
         m5(not self.residual_rank or self.residual == 'sequential' and not self.feeding
            and not self.delta - self.alone
            and 'after' not in map(self.place, range(self.n_layers)), 'residual_rank')
+        m5(self.n_loops < 2 or not self.delta and not self.n_borrowing
+           and not self.layer_input_dim and not self.n_streams, 'n_loops')
         m5(not self.expert_norms or not self.n_experts
            or self.residual == 'sequential', 'expert_norms')
         if self.n_experts and self.bare != set(range(self.n_layers)):
@@ -819,9 +821,12 @@ class Computation:
             x = x + self.tensor(13)[:len(tokens)]
         if d.embedding_norm:
             x = self.norm(x, 38)
-        self.lent, inputs = {}, self.inputs(x, tokens)
+        self.lent, inputs, self.passed = {}, self.inputs(x, tokens), False
         streams = self.spread(x) if d.n_streams else [x]
-        for i in range(d.n_layers):
+        for i in list(range(d.n_layers)) * max(d.n_loops, 1):
+            if i == 0 and d.loop_norm and self.passed:
+                x = self.norm(x, 3)
+            self.passed = True
             if d.n_streams:
                 streams = self.predict(streams, i)
                 x = streams[0]

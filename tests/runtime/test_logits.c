@@ -13,6 +13,7 @@
 
 #include "lmquant.h"
 #include "runtime/forward.h"
+#include "runtime/layer/norm.h"
 #include "tests/build/suite.h"
 #include "tests/families/family.h"
 #include "tests/runtime/run_logits.h"
@@ -252,7 +253,8 @@ assert_abreast(const struct subject *s, float *const *alone, size_t step,
     const struct lmq_hparams *h = &s->model->hparams;
     size_t context = s->family->context > 0 ? s->family->context : s->n;
     size_t vocabulary = h->vocab_size, n;
-    struct lmq_kv *kv = calloc(h->n_layers * SEQUENCES, sizeof(*kv));
+    size_t n_steps = lmq_loops(h) * h->n_layers;
+    struct lmq_kv *kv = calloc(n_steps * SEQUENCES, sizeof(*kv));
     float *logits = calloc(SEQUENCES * step * vocabulary, sizeof(*logits));
     int32_t batch[SEQUENCES * FAMILY_TOKENS];
     struct lmq_work work;
@@ -261,19 +263,23 @@ assert_abreast(const struct subject *s, float *const *alone, size_t step,
     ck_assert_int_eq(lmq_work_init(&work, s->model, SEQUENCES * step, context,
                                    LMQ_ACTIVATIONS_Q16, threads, &err),
                      LMQ_OK);
-    for (size_t i = 0; i < h->n_layers * SEQUENCES; i++)
-        ck_assert(lmq_kv_init(&kv[i], s->model, i / SEQUENCES, LMQ_KV_F32,
-                              context));
+    for (size_t i = 0; i < n_steps * SEQUENCES; i++)
+        ck_assert(lmq_kv_init(&kv[i], s->model, i / SEQUENCES % h->n_layers,
+                              LMQ_KV_F32, context));
     work.n_sequences = SEQUENCES;
     work.length = s->n;
     for (size_t at = 0; at < s->n; at += n) {
         n = s->n - at < step ? s->n - at : step;
         fill_batch(s, at, n, batch);
         lmq_forward_embed(s->model, &work, batch, SEQUENCES * n, at);
-        for (size_t i = 0; i < h->n_layers; i++)
-            lmq_forward_layer(s->model, i,
-                              kv + lmq_layer_kv_source(h, i) * SEQUENCES,
-                              &work, SEQUENCES * n, at);
+        for (size_t i = 0; i < n_steps; i++) {
+            size_t layer = i % h->n_layers;
+            size_t source = i - layer + lmq_layer_kv_source(h, layer);
+            if (i > 0 && layer == 0)
+                lmq_norm_again(s->model, work.x, SEQUENCES * n);
+            lmq_forward_layer(s->model, layer, kv + source * SEQUENCES, &work,
+                              SEQUENCES * n, at);
+        }
         lmq_forward_head(s->model, &work, SEQUENCES * n, logits);
         for (size_t i = 0; i < SEQUENCES * n; i++) {
             size_t position = at + i % n;
@@ -288,7 +294,7 @@ assert_abreast(const struct subject *s, float *const *alone, size_t step,
                           s->family->name, i / n, position, step, threads);
         }
     }
-    for (size_t i = 0; i < h->n_layers * SEQUENCES; i++)
+    for (size_t i = 0; i < n_steps * SEQUENCES; i++)
         lmq_kv_free(&kv[i]);
     free(kv);
     free(logits);

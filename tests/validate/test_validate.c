@@ -155,18 +155,16 @@ START_TEST(figures_equal_an_independent_computation)
 }
 END_TEST
 
-/* Several windows are in flight, and each keeps what later layers need: keys
- * and values that they share, inputs of their own. */
-START_TEST(layers_that_share_are_evaluated_as_in_a_session)
+static void
+assert_as_in_a_session(const char *family)
 {
     const char *text = short_text("text.txt", 4000);
-    struct family_model *model =
-        family_make(family_find("gemma4"), 1, 512, 1);
-    const char *folder = in_folder("gemma4");
+    struct family_model *model = family_make(family_find(family), 1, 512, 1);
+    const char *folder = in_folder(family);
 
     family_write(model, folder);
     family_free(model);
-    const char *judged = quantize(folder, "gemma4.lmq");
+    const char *judged = quantize(folder, "family.lmq");
     struct lmq_validate_options options = usual_options(&text);
     options.max_tokens = 5 * CONTEXT;
     struct lmq_report *report = validate(folder, judged, &options);
@@ -179,6 +177,19 @@ START_TEST(layers_that_share_are_evaluated_as_in_a_session)
     assert_near(report, "kld.mean", truth.kld / n);
     assert_near(report, "kld.max", truth.kld_max);
     lmq_report_free(report);
+}
+
+/* Several windows are in flight, and each keeps what later layers need: keys
+ * and values that they share, inputs of their own. */
+START_TEST(layers_that_share_are_evaluated_as_in_a_session)
+{
+    assert_as_in_a_session("gemma4");
+}
+END_TEST
+
+START_TEST(layers_that_come_again_are_evaluated_as_in_a_session)
+{
+    assert_as_in_a_session("nanbeige");
 }
 END_TEST
 
@@ -414,6 +425,7 @@ main(void)
     const TTest *const tests[] = {
         figures_equal_an_independent_computation,
         layers_that_share_are_evaluated_as_in_a_session,
+        layers_that_come_again_are_evaluated_as_in_a_session,
         int8_by_default_is_still_the_same_model,
         digits_do_not_depend_on_threads_and_memory,
         the_reference_against_itself_is_exactly_zero,

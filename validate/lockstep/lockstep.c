@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "runtime/forward.h"
+#include "runtime/layer/norm.h"
 
 struct run {
     const struct lmq_lockstep *in;
@@ -25,6 +26,7 @@ struct run {
                                         the types that sides have */
     size_t context;   /* tokens of the longest window */
     size_t batch;
+    size_t loop;      /* through all layers */
     double done;      /* windows times layers, of which the head is one */
     float **streams;  /* per side: (batch, context, dim) */
     float **further;  /* per side: (batch, context, n_streams - 1, dim) */
@@ -43,6 +45,13 @@ static const struct lmq_hparams *
 hparams_of(const struct lmq_lockstep *in)
 {
     return &in->models[0]->hparams;
+}
+
+/* Layers as they are gone through. */
+static size_t
+steps_of(const struct lmq_lockstep *in)
+{
+    return lmq_loops(hparams_of(in)) * hparams_of(in)->n_layers;
 }
 
 /* ---- Memory ---- */
@@ -295,9 +304,11 @@ compare_window(struct run *run, const struct lmq_window *window, size_t slot,
 static bool
 has_joined(const struct run *run, size_t side, int32_t layer)
 {
-    size_t joins = lmq_side_joins(&run->in->sides[side], hparams_of(run->in));
+    const struct lmq_hparams *h = hparams_of(run->in);
+    size_t joins = lmq_side_joins(&run->in->sides[side], h);
 
-    return joins == 0 || (int64_t)joins <= layer;
+    return joins == 0 || (int64_t)joins <= layer ||
+           (run->loop > 0 && joins < h->n_layers);
 }
 
 /* The side that it has been until now. */
@@ -331,12 +342,15 @@ join_all(struct run *run, size_t layer, const struct lmq_window *windows,
             join(run, side, windows, n);
 }
 
-/* Behind a layer, or before the first (-1). */
+/* Behind a layer, or before the first (-1); of several times through layers, in
+ * the last. */
 static void
 compare_streams(struct run *run, const struct lmq_window *windows, size_t n,
                 int32_t layer)
 {
-    if (run->observer->layer == NULL)
+    bool comes_again = run->loop + 1 < lmq_loops(hparams_of(run->in));
+
+    if (run->observer->layer == NULL || (layer >= 0 && comes_again))
         return;
     for (size_t side = 1; side < run->in->n_sides; side++)
         for (size_t slot = 0; slot < n && has_joined(run, side, layer); slot++)
@@ -397,7 +411,7 @@ report(struct run *run, size_t rows, size_t n, struct lmq_error *err)
     run->done += (double)rows / (double)n / (double)in->n_sides;
     return run->observer->progress(
         run->observer->context, run->done,
-        (double)in->n_windows * (hparams_of(in)->n_layers + 1.0), err);
+        (double)in->n_windows * ((double)steps_of(in) + 1), err);
 }
 
 /* One window of one side through a layer; it is one sequence. */
@@ -484,7 +498,8 @@ walk_layer(struct run *run, size_t layer, const struct lmq_window *windows,
     const struct lmq_lockstep *in = run->in;
     enum lmq_status status = LMQ_OK;
 
-    join_all(run, layer, windows, n);
+    if (run->loop == 0)
+        join_all(run, layer, windows, n);
     for (size_t i = 0; i < in->n_models && status == LMQ_OK; i++) {
         if (!is_needed(in, i))
             continue;
@@ -586,26 +601,41 @@ compare_windows(struct run *run, const struct lmq_window *windows, size_t n,
     return status;
 }
 
+/* All sides between two times through the layers. */
+static void
+go_again(struct run *run, const struct lmq_window *windows, size_t n)
+{
+    run->loop++;
+    for (size_t side = 0; side < run->in->n_sides; side++)
+        for (size_t slot = 0; slot < n && has_joined(run, side, -1); slot++) {
+            point_at(run, side, slot, 0);
+            lmq_norm_again(&run->views[side], run->work.x, windows[slot].n);
+        }
+}
+
 static enum lmq_status
 run_batch(struct run *run, size_t first, size_t n, struct lmq_error *err)
 {
     const struct lmq_lockstep *in = run->in;
     const struct lmq_window *windows =
         in->corpus->windows + in->first_window + first;
-    size_t n_layers = hparams_of(in)->n_layers;
+    size_t n_layers = hparams_of(in)->n_layers, n_steps = steps_of(in);
     enum lmq_status status = LMQ_OK;
 
+    run->loop = 0;
     for (size_t i = 0; i < in->n_models && status == LMQ_OK; i++)
         status = verify(run, i, -1, err);
     if (status == LMQ_OK)
         status = embed(run, windows, n, err);
-    for (size_t l = 0; l < n_layers && status == LMQ_OK; l++) {
-        run->done = (double)(first * (n_layers + 1) + n * l);
-        status = walk_layer(run, l, windows, n, err);
+    for (size_t i = 0; i < n_steps && status == LMQ_OK; i++) {
+        run->done = (double)(first * (n_steps + 1) + n * i);
+        if (i > 0 && i % n_layers == 0)
+            go_again(run, windows, n);
+        status = walk_layer(run, i % n_layers, windows, n, err);
     }
     if (status != LMQ_OK)
         return status;
-    run->done = (double)(first * (n_layers + 1) + n * n_layers);
+    run->done = (double)(first * (n_steps + 1) + n * n_steps);
     join_all(run, n_layers, windows, n);
     return compare_windows(run, windows, n, err);
 }

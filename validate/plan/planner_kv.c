@@ -24,7 +24,7 @@ bytes_of(const struct lmq_model *model, enum lmq_kv_type type)
         sum += (lmq_kv_bytes(model, i, type, 2 * many) -
                 lmq_kv_bytes(model, i, type, many)) /
                (double)many;
-    return sum;
+    return sum * (double)lmq_loops(&model->hparams);
 }
 
 /* What all weights in groups of 64 with 8 bits cost; if they cannot be that,

@@ -1,6 +1,7 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
- * beside their rows: BitNet, A.X K1, Maincoder, Spark, the first Qwen.
+ * beside their rows: BitNet, A.X K1, Maincoder, Spark, Nanbeige, the
+ * first Qwen.
  */
 #include "config.h"
 
@@ -46,6 +47,20 @@ void
 lmq_hf_finish_spark(struct lmq_hf_config *config)
 {
     config->hparams->has_attn_gate = config->hparams->has_head_gate = true;
+}
+
+/* ---- Nanbeige ---- */
+
+void
+lmq_hf_finish_nanbeige(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    if (h->n_loops < 2)
+        h->n_loops = 0;
+    h->has_loop_norm =
+        h->n_loops > 0 &&
+        !lmq_hf_switch(config, config->json, "skip_loop_final_norm", false);
 }
 
 /* ---- The first Qwen ---- */

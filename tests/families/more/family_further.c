@@ -217,6 +217,26 @@ const struct family further_families[] = {
                   .gates_heads = true},
     },
     {
+        .name = "nanbeige",
+        .config =
+            "{'architectures': ['NanbeigeForCausalLM'], "
+            "'attention_bias': false, 'attention_dropout': 0.0, 'auto_map': "
+            "{'AutoConfig': 'configuration_nanbeige.NanbeigeConfig'}, "
+            "'early_exit_threshold': 1.0, 'head_dim': $head_dim, "
+            "'hidden_act': 'silu', 'max_position_embeddings': $positions, "
+            "'model_type': 'nanbeige', 'num_key_value_heads': $kv_heads, "
+            "'num_loops': 2, 'pad_token_id': 0, 'rms_norm_eps': 1e-05, "
+            "'rope_scaling': null, 'rope_theta': 70000000.0, " SIZE_KEYS
+            "'skip_loop_final_norm': false, 'tie_word_embeddings': false, "
+            "'total_ut_steps': 2}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {SIZES, .kv_heads = 3, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 7e7, .again = 1,
+                  .norms_again = true},
+    },
+    {
         .name = "plm",
         .config =
             "{'architectures': ['PLMForCausalLM'], 'attention_bias': false, "

@@ -1,7 +1,7 @@
 /*
  * test_hf_further.c - families that differ from a Llama in one thing, by their
  * config.json and by the keys of a GGUF: BitNet, A.X K1, openPangu Embedded,
- * Maincoder, Spark, PLM, the first Qwen, Orion, XVERSE.
+ * Maincoder, Spark, PLM, Nanbeige, the first Qwen, Orion, XVERSE.
  */
 #include "config.h"
 
@@ -10,6 +10,7 @@
 
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_keys.h"
+#include "formats/model/hparams_check.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
 #include "tests/families/family.h"
@@ -105,16 +106,18 @@ end_keys(struct lmq_gguf_builder *builder, struct lmq_checkpoint *checkpoint,
     return status;
 }
 
+#define COUNTS(feed)                                                          \
+    {".block_count", 4}, {".context_length", 4096},                           \
+    {".embedding_length", 64}, {".feed_forward_length", feed},                \
+    {".attention.head_count", 4}
+
 /* With this word for its activation, or without one. */
 static enum lmq_status
 read_keys(const char *name, uint32_t feed, const char *activation,
           struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
-    const struct count counts[] = {
-        {".block_count", 4}, {".context_length", 4096},
-        {".embedding_length", 64}, {".feed_forward_length", feed},
-        {".attention.head_count", 4}, {".attention.head_count_kv", 2},
-    };
+    const struct count counts[] = {COUNTS(feed),
+                                   {".attention.head_count_kv", 2}};
     struct lmq_gguf_builder builder = {0};
 
     begin_keys(&builder, name, counts, sizeof(counts) / sizeof(counts[0]));
@@ -376,9 +379,7 @@ END_TEST
 START_TEST(a_gguf_of_plm_counts_the_heads_that_there_are)
 {
     static const struct count counts[] = {
-        {".block_count", 4}, {".context_length", 4096},
-        {".embedding_length", 64}, {".feed_forward_length", 96},
-        {".attention.head_count", 4}, {".attention.head_count_kv", 4},
+        COUNTS(96), {".attention.head_count_kv", 4},
         {".attention.kv_lora_rank", 16}, {".attention.key_length", 24},
         {".attention.value_length", 12}, {".rope.dimension_count", 8},
     };
@@ -395,6 +396,83 @@ START_TEST(a_gguf_of_plm_counts_the_heads_that_there_are)
     ck_assert_uint_eq(checkpoint.hparams.n_kv_heads, 4);
     ck_assert_int_eq(checkpoint.hparams.activation, LMQ_ACTIVATION_RELU2);
     ck_assert(!checkpoint.hparams.is_gated);
+}
+END_TEST
+
+/* ---- Nanbeige ---- */
+
+START_TEST(nanbeige_4_2_3b_goes_twice_through_its_layers)
+{
+    struct model *m = read_model(
+        "{'architectures':['NanbeigeForCausalLM'],'attention_bias':false,"
+        "'bos_token_id':166100,'eos_token_id':166101,'head_dim':128,"
+        "'hidden_act':'silu','hidden_size':3072,"
+        "'intermediate_size':10752,'max_position_embeddings':262144,"
+        "'model_type':'nanbeige','num_attention_heads':48,"
+        "'num_hidden_layers':22,'num_key_value_heads':8,'num_loops':2,"
+        "'pad_token_id':0,'rms_norm_eps':1e-05,'rope_theta':70000000.0,"
+        "'skip_loop_final_norm':false,'tie_word_embeddings':false,"
+        "'total_ut_steps':2,'vocab_size':166144}");
+
+    ck_assert_str_eq(m->h.architecture, "nanbeige");
+    assert_sizes(&m->h, 22, 3072, 10752, 48, 8, 128);
+    ck_assert_uint_eq(m->h.n_loops, 2);
+    ck_assert(m->h.has_loop_norm);
+    m = read_small("NanbeigeForCausalLM",
+                   "'num_loops':3,'skip_loop_final_norm':true");
+    ck_assert_uint_eq(m->h.n_loops, 3);
+    ck_assert(!m->h.has_loop_norm);
+    m = read_small("NanbeigeForCausalLM", "'num_loops':1");
+    ck_assert(m->h.n_loops == 0 && !m->h.has_loop_norm);
+}
+END_TEST
+
+START_TEST(a_gguf_says_how_often_it_goes_through_its_layers)
+{
+    static const struct {
+        uint32_t said, n_loops;
+        bool skips, norms;
+    } cases[] = {{2, 2, false, true}, {3, 3, true, false},
+                 {1, 0, false, false}, {64, 64, false, true}};
+    const struct count counts[] = {COUNTS(96),
+                                   {".attention.head_count_kv", 2}};
+    static struct lmq_checkpoint checkpoint;
+
+    for (size_t i = 0; i <= sizeof(cases) / sizeof(cases[0]); i++) {
+        bool is_last = i == sizeof(cases) / sizeof(cases[0]);
+        struct lmq_gguf_builder builder = {0};
+        struct lmq_error err = {0};
+        begin_keys(&builder, "nanbeige", counts,
+                   sizeof(counts) / sizeof(counts[0]));
+        lmq_gguf_put_u32(&builder, ".num_loops",
+                         is_last ? 65 : cases[i].said);
+        lmq_gguf_put_bool(&builder, ".skip_loop_final_norm",
+                          !is_last && cases[i].skips);
+        ck_assert_int_eq(end_keys(&builder, &checkpoint, &err),
+                         is_last ? LMQ_ERR_FORMAT : LMQ_OK);
+        if (is_last)
+            continue;
+        ck_assert_uint_eq(checkpoint.hparams.n_loops, cases[i].n_loops);
+        ck_assert(checkpoint.hparams.has_loop_norm == cases[i].norms);
+    }
+}
+END_TEST
+
+START_TEST(what_goes_from_layer_to_layer_is_of_one_time)
+{
+    struct model *m = read_small("NanbeigeForCausalLM", "'num_loops':2");
+    struct lmq_hparams h = m->h;
+    struct lmq_error err = {0};
+
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_OK);
+    h.n_streams = 2;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "2 times through layers"));
+    h = m->h;
+    h.n_borrowing = 1;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_ERR_FORMAT);
+    h.n_loops = 0;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_OK);
 }
 END_TEST
 
@@ -567,6 +645,9 @@ main(void)
         spark_x2_5_1_7b,
         plm_1_8b,
         a_gguf_of_plm_counts_the_heads_that_there_are,
+        nanbeige_4_2_3b_goes_twice_through_its_layers,
+        a_gguf_says_how_often_it_goes_through_its_layers,
+        what_goes_from_layer_to_layer_is_of_one_time,
         orion_14b_and_xverse_13b,
         the_first_qwen_has_a_tokenizer_of_its_own_name,
         what_llama_cpp_takes_for_granted_of_a_bitnet_is_told,

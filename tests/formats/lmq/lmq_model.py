@@ -290,6 +290,9 @@ class Model:
              not {*h["delta_layers"]} & {*h["beside_layers"]} and
              all(self.norm_place(i) != "after" for i in
                  range(h["n_layers"])), "residual_rank")
+        need(h["n_loops"] < 2 or not h["delta_layers"] and not
+             h["n_borrowing"] and not h["layer_input_dim"] and not
+             h["n_streams"], "n_loops")
         need(not h["expert_norms"] or not h["n_experts"] or
              h["residual"] == "sequential", "expert_norms")
 
@@ -597,7 +600,10 @@ class Model:
         self.lent, inputs = {}, [self.inputs(x, t)
                                  for x, t in zip(xs, tokens)]
         streams = [self.spread(x) for x in xs]  # of each token, x the first
-        for layer in range(h["n_layers"]):
+        for step in range(max(h["n_loops"], 1) * h["n_layers"]):
+            layer = step % h["n_layers"]
+            if step and not layer and h["loop_norm"]:
+                streams = [[self.norm("output_norm", s[0])] for s in streams]
             streams = [self.predict(layer, s) for s in streams]
             xs = self.layer(layer, [s[0] for s in streams], n)
             streams = [self.finish(layer, self.correct(layer, s, x), i)
