@@ -442,6 +442,9 @@ lmq_describe_arrangement(const struct lmq_checkpoint *checkpoint)
         say(&words, "gate and up in one matrix");
     if (has_fused(checkpoint, LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_GATE, 0))
         say(&words, "all experts of a layer in one tensor");
+    if (source->n_input_tokens > 0)
+        say(&words, "%u tokens of other senses than text: left out",
+            source->n_input_tokens - checkpoint->hparams.vocab_size);
     if (source->n_further_layers > 0)
         say(&words, "%u further layers, for more tokens at once: left out",
             source->n_further_layers);

@@ -168,6 +168,9 @@ struct lmq_source {
     uint32_t n_ends_left;   /* tokens that end a text, behind those that a
                                description has room for */
     uint32_t n_idle_positions; /* rows of the table before position 0 */
+    uint32_t n_input_tokens; /* rows of the embedding, of which those past the
+                                vocabulary are of other senses; 0: it has as
+                                many */
     uint32_t n_further_layers; /* behind the model's own: they predict more
                                   tokens, and are left out */
     uint32_t n_chosen;      /* an indexer chooses so many positions to be seen;

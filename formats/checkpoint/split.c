@@ -588,6 +588,11 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
         tensor->n_dims == 2)
         tensor->view.has_unit_rows = true;
     lmq_tensor_scale(tensor, source);
+    if (tensor->place.role == LMQ_ROLE_EMBEDDING && tensor->n_dims == 2 &&
+        tensor->dims[0] > checkpoint->hparams.vocab_size &&
+        tensor->dims[0] == source->n_input_tokens)
+        return take_rows(checkpoint, tensor, 0,
+                         checkpoint->hparams.vocab_size, err);
     if (tensor->place.role == LMQ_ROLE_POSITIONS && tensor->n_dims == 2 &&
         tensor->dims[0] > n_idle && n_idle > 0)
         return take_rows(checkpoint, tensor, n_idle,

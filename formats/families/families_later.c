@@ -9,6 +9,7 @@
 #include "formats/checkpoint/joined.h"
 #include "formats/gguf/gguf_special.h"
 #include "formats/hf/hf_special.h"
+#include "formats/hf/more/hf_further.h"
 
 /* ---- Lists of keys of config.json ---- */
 
@@ -393,6 +394,17 @@ const struct lmq_family lmq_later_families[] = {
      .gguf = {.name = "apertus", .keys = LLAMA_KEYS,
               .head = LMQ_GGUF_HEAD_MUST,
               .may_biases = LMQ_GGUF_BIAS_QKV | LMQ_GGUF_BIAS_OUT}},
+    /* Of 1.5 the text; as the row above. */
+    {.name = "apertus", .qk_norm = LMQ_QK_NORM_HEAD,
+     .activation = LMQ_ACTIVATION_XIELU, .is_plain = true,
+     .hf = {.classes = {{"Apertus1p5TextForCausalLM", "apertus1p5_text", NULL,
+                         false},
+                        TEXT_OF("Apertus1p5ForConditionalGeneration",
+                                "apertus1p5")},
+            RMS_EPS(1e-5), .context = 65536, .theta = 12000000,
+            .turns_unsaid = true, .keys = {sizes, head_dim},
+            .finish = lmq_hf_finish_apertus_text, BIASES},
+     .gguf = {.name = "apertus"}},
     {.name = "seed_oss",
      .hf = {.classes = {{"SeedOssForCausalLM", "seed_oss", NULL, false}},
             RMS_EPS(1e-6), .context = 524288, .n_kv_heads = 8,

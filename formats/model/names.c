@@ -159,6 +159,8 @@ static const struct {
     {true, "vision_embedder.", other_senses},
     {true, "embed_vision.", other_senses},
     {true, "embed_audio.", other_senses},
+    {true, "vision_tokenizer.", other_senses},
+    {true, "audio_tokenizer.", other_senses},
 };
 
 static const char *

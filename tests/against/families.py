@@ -653,6 +653,9 @@ TABLE = [
         hidden_act="gelu_new")),
     ("Apertus", "apertus", dict(SIZES, rope_parameters=dict(
         LLAMA3, rope_theta=12000000.0))),
+    ("Apertus 1.5 (text)", "apertus1p5_text", dict(SIZES,
+        output_vocab_size=80, rope_parameters=dict(
+        LLAMA3, rope_theta=12000000.0))),
     ("text of Mistral 3 (Mistral)", "mistral3", dict(text_config=dict(SIZES,
         model_type="mistral", head_dim=24, sliding_window=None),
         vision_config=dict(SEES, model_type="pixtral", head_dim=16),
@@ -889,7 +892,7 @@ def compare(build, python, folder, name, kind, config):
     """A row: relative differences, top 1."""
     model = make(kind, config)
     ids = np.random.default_rng(7).integers(
-        3, model.get_input_embeddings().weight.shape[0], N_TOKENS).tolist()
+        3, model.get_output_embeddings().weight.shape[0], N_TOKENS).tolist()
     truth = reference(model, ids)
     row = {"family": name, "forms": save(model, folder), "spread":
            float(truth.std())}

@@ -461,7 +461,8 @@ make_ends(struct family_model *m)
     double size = EMBEDDING_SIZE / or_one(s->embedding_scale);
     double spread = LOGITS_DEVIATION / or_one(s->logit_scale);
 
-    m->oracle.embedding = normals(m, s->vocab * s->dim, 0, size);
+    m->oracle.embedding =
+        normals(m, (s->vocab + s->other_vocab) * s->dim, 0, size);
     m->oracle.head = (struct oracle_linear){
         .w = m->oracle.embedding, .rows = s->vocab, .cols = s->dim};
     if (has_head)

@@ -620,5 +620,31 @@ const struct family later_families[] = {
                   .rope = ORACLE_ROPE_LLAMA3, .factor = 8, .low = 1,
                   .high = 4, .original = 32},
     },
+    {
+        /* 1.5, whose head lacks what is of images and sounds. */
+        .name = "apertus-text",
+        .config =
+            "{'architectures': ['Apertus1p5TextForCausalLM'], "
+            "'attention_bias': false, 'bos_token_id': 1, 'eos_token_id': 2, "
+            "'hidden_act': 'xielu', 'hidden_size': $dim, "
+            "'intermediate_size': $hidden, 'max_position_embeddings': "
+            "$positions, 'model_type': 'apertus1p5_text', "
+            "'num_attention_heads': $heads, 'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $kv_heads, 'output_vocab_size': $vocab, "
+            "'rms_norm_eps': 1e-05, 'rope_parameters': {'factor': 8.0, "
+            "'high_freq_factor': 4.0, 'low_freq_factor': 1.0, "
+            "'original_max_position_embeddings': $original, 'rope_theta': "
+            "12000000.0, 'rope_type': 'llama3'}, 'tie_word_embeddings': "
+            "false, 'vocab_size': $all_vocab}",
+        .frame = hf_frame,
+        .layers = {apertus_layer, hf_attention, hf_mlp},
+        .bits = HAS_ATTN_NORM | HAS_FFN_NORM | HAS_HEAD | HAS_QK_NORM |
+                HAS_XIELU,
+        .shape = {.dim = 64, .hidden = 88, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 16, .vocab = 61,
+                  .other_vocab = 14, .max_positions = 256, .eps = 1e-5,
+                  .theta = 12000000, .rope = ORACLE_ROPE_LLAMA3, .factor = 8,
+                  .low = 1, .high = 4, .original = 32},
+    },
     {.name = NULL},
 };

@@ -654,10 +654,10 @@ write_frame(const struct writer *w)
     for (const struct stored *as = w->model->family->frame;
          as->as != AS_END; as++) {
         if (as->as == AS_EMBEDDING)
-            write_table(w, as->name, model->embedding, model->shape.vocab);
+            write_table(w, as->name, model->embedding,
+                        model->shape.vocab + model->shape.other_vocab);
         else if (as->as == AS_TABLE && model->table != NULL)
-            write_table(w, as->name, model->table,
-                        model->shape.max_positions);
+            write_table(w, as->name, model->table, model->shape.max_positions);
         else if (as->as == AS_LATE_TABLE)
             write_late_table(w, as->name);
         else if (as->as == AS_INPUTS)

@@ -145,6 +145,7 @@ struct oracle_shape {
      * those of the table. */
     const size_t *layer_heads, *layer_kv_heads, *layer_hidden;
     size_t dim, hidden, layers, heads, kv_heads, head_dim, vocab;
+    size_t other_vocab;   /* rows of the embedding behind that, of no text */
     size_t max_positions; /* that the configuration speaks of */
     double eps;
     enum oracle_norm_kind norm;

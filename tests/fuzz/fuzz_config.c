@@ -43,6 +43,7 @@ static const char *const model_types[] = {
     "mamba",      "falcon_mamba", "jamba",    "olmo_hybrid", "kimi_linear",
     "bitnet", "axk1", "AXK1", "qwen", "orion", "codeshell", "jais",
     "PanguEmbedded", "maincoder", "spark2_5", "plm", "nanbeige",
+    "apertus1p5", "apertus1p5_text",
 };
 
 static const char *const keys[] = {

@@ -1,7 +1,7 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
  * beside their rows: BitNet, A.X K1, Maincoder, Spark, Nanbeige, the
- * first Qwen.
+ * text of Apertus 1.5, the first Qwen.
  */
 #include "config.h"
 
@@ -61,6 +61,32 @@ lmq_hf_finish_nanbeige(struct lmq_hf_config *config)
     h->has_loop_norm =
         h->n_loops > 0 &&
         !lmq_hf_switch(config, config->json, "skip_loop_final_norm", false);
+}
+
+/* ---- Apertus 1.5 ---- */
+
+/* Tokens from there on are of images and sounds, and no text has them; the head
+ * may lack them. Then they are no part of the vocabulary here. */
+void
+lmq_hf_finish_apertus_text(struct lmq_hf_config *config)
+{
+    static const char key[] = "output_vocab_size";
+    struct lmq_hparams *h = config->hparams;
+    uint32_t n = lmq_hf_count(config, config->json, key, h->vocab_size);
+
+    if (n < 1 || n > h->vocab_size) {
+        lmq_hf_fail(config,
+                    "'%s' in the configuration is %u, expected 1 to %u", key,
+                    n, h->vocab_size);
+        return;
+    }
+    if (n == h->vocab_size)
+        return;
+    if (lmq_hf_switch(config, config->json, "tie_word_embeddings", false))
+        lmq_hparams_refuse(h, "'%s' %u of a head that is the embedding", key,
+                           n);
+    config->source->n_input_tokens = h->vocab_size;
+    h->vocab_size = n;
 }
 
 /* ---- The first Qwen ---- */

@@ -1,7 +1,8 @@
 /*
  * test_hf_further.c - families that differ from a Llama in one thing, by their
  * config.json and by the keys of a GGUF: BitNet, A.X K1, openPangu Embedded,
- * Maincoder, Spark, PLM, Nanbeige, the first Qwen, Orion, XVERSE.
+ * Maincoder, Spark, PLM, Nanbeige, the text of Apertus 1.5, the first Qwen,
+ * Orion, XVERSE.
  */
 #include "config.h"
 
@@ -476,6 +477,45 @@ START_TEST(what_goes_from_layer_to_layer_is_of_one_time)
 }
 END_TEST
 
+/* ---- Apertus 1.5 ---- */
+
+#define APERTUS_ROPE                                                          \
+    "'rope_parameters':{'factor':8.0,'high_freq_factor':4.0,"                 \
+    "'low_freq_factor':1.0,'original_max_position_embeddings':8192,"          \
+    "'rope_theta':12000000.0,'rope_type':'llama3'}"
+
+START_TEST(the_text_of_apertus_1_5_has_the_vocabulary_of_its_head)
+{
+    struct model *m = read_model(
+        "{'architectures':['Apertus1p5ForConditionalGeneration'],"
+        "'model_type':'apertus1p5','text_config':{'attention_bias':false,"
+        "'hidden_act':'xielu','hidden_size':4096,"
+        "'intermediate_size':21504,'max_position_embeddings':65536,"
+        "'model_type':'apertus1p5_text','num_attention_heads':32,"
+        "'num_hidden_layers':32,'num_key_value_heads':8,"
+        "'output_vocab_size':131272,'rms_norm_eps':1e-05," APERTUS_ROPE
+        ",'tie_word_embeddings':false,'vocab_size':266752},"
+        "'vision_config':{},'audio_config':{}}");
+
+    ck_assert_str_eq(m->h.architecture, "apertus");
+    assert_sizes(&m->h, 32, 4096, 21504, 32, 8, 128);
+    ck_assert_uint_eq(m->h.vocab_size, 131272);
+    ck_assert_uint_eq(m->source.n_input_tokens, 266752);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_XIELU);
+    m = read_small("Apertus1p5TextForCausalLM",
+                   APERTUS_ROPE ",'output_vocab_size':null");
+    ck_assert_uint_eq(m->h.vocab_size, 100);
+    ck_assert_uint_eq(m->source.n_input_tokens, 0);
+    assert_wrong("Apertus1p5TextForCausalLM",
+                 APERTUS_ROPE ",'output_vocab_size':101",
+                 "'output_vocab_size'");
+    assert_unsupported("Apertus1p5TextForCausalLM",
+                       APERTUS_ROPE ",'output_vocab_size':9,"
+                       "'tie_word_embeddings':true",
+                       "'output_vocab_size' 9 of a head that is the embedding");
+}
+END_TEST
+
 /* ---- Orion, XVERSE ---- */
 
 START_TEST(orion_14b_and_xverse_13b)
@@ -648,6 +688,7 @@ main(void)
         nanbeige_4_2_3b_goes_twice_through_its_layers,
         a_gguf_says_how_often_it_goes_through_its_layers,
         what_goes_from_layer_to_layer_is_of_one_time,
+        the_text_of_apertus_1_5_has_the_vocabulary_of_its_head,
         orion_14b_and_xverse_13b,
         the_first_qwen_has_a_tokenizer_of_its_own_name,
         what_llama_cpp_takes_for_granted_of_a_bitnet_is_told,
