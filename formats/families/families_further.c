@@ -46,6 +46,19 @@ static const struct lmq_hf_key nanbeige_keys[] = {
     END,
 };
 
+/* Whoever stops before the last time computes something else. */
+static const struct lmq_hf_key ouro_keys[] = {
+    KEY("total_ut_steps", n_loops, 4),
+    END,
+};
+
+static const struct lmq_hf_only ouro_only[] = {
+    NUMBER("early_exit_threshold", 1),
+    {"early_exit_step", NULL, (double)NAN},
+    NUMBER("use_sliding_window", 0),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key plm_keys[] = {
     KEY("kv_lora_rank", kv_lora_rank, 512),
     KEY("qk_rope_head_dim", rotary_dim, 64),
@@ -146,6 +159,12 @@ const struct lmq_family lmq_further_families[] = {
             .finish = lmq_hf_finish_nanbeige, BIASES},
      .gguf = {.name = "nanbeige", .keys = LLAMA_KEYS | LMQ_GGUF_LOOPS,
               .has_rotary_pairs = true, .may_biases = LMQ_GGUF_BIAS_QKV}},
+    {.name = "ouro", .norm_place = LMQ_NORMS_AROUND,
+     .hf = {.classes = {{"OuroForCausalLM", "ouro", NULL, false}},
+            .source = {.has_apart_norms = true},
+            RMS_EPS(1e-6), .context = 32768, .theta = 10000,
+            .keys = {sizes, head_dim, ouro_keys}, .only = ouro_only,
+            .finish = lmq_hf_finish_nanbeige}},
     /* In GGUF keys and values are of one matrix, as we do not write them. */
     {.name = "plm", .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
      .hf = {.classes = {{"PLMForCausalLM", "plm", NULL, false}},

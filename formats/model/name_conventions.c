@@ -43,6 +43,8 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.pre_feedforward_layernorm", LMQ_ROLE_FFN_NORM, READ},
     {"layers.#.pre_mlp_layernorm", LMQ_ROLE_FFN_NORM, READ},
     {"layers.#.post_self_attn_layernorm", LMQ_ROLE_ATTN_POST_NORM, READ},
+    {"layers.#.input_layernorm_2", LMQ_ROLE_ATTN_POST_NORM, READ}, /* Ouro */
+    {"layers.#.post_attention_layernorm_2", LMQ_ROLE_FFN_POST_NORM, READ},
     {"layers.#.post_norm1", LMQ_ROLE_ATTN_POST_NORM, READ},
     {"layers.#.post_norm2", LMQ_ROLE_FFN_POST_NORM, READ},
     {"layers.#.post_mlp_layernorm", LMQ_ROLE_FFN_POST_NORM, READ},

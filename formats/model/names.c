@@ -146,6 +146,7 @@ static const struct {
     {false, "freqs_cos", computed},
     {false, "freqs_sin", computed},
     {true, "v_head.", "it judges texts, for training"},
+    {true, "early_exit_gate.", "it says where to stop, and nobody does"},
     {true, "vision_tower.", other_senses},
     {true, "vision_model.", other_senses},
     {true, "visual.", other_senses},

@@ -1,7 +1,7 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
- * beside their rows: BitNet, A.X K1, Maincoder, Spark, Nanbeige, the
- * text of Apertus 1.5, the first Qwen.
+ * beside their rows: BitNet, A.X K1, Maincoder, Spark, Nanbeige, Ouro,
+ * the text of Apertus 1.5, the first Qwen.
  */
 #include "config.h"
 
@@ -49,7 +49,7 @@ lmq_hf_finish_spark(struct lmq_hf_config *config)
     config->hparams->has_attn_gate = config->hparams->has_head_gate = true;
 }
 
-/* ---- Nanbeige ---- */
+/* ---- Nanbeige, Ouro ---- */
 
 void
 lmq_hf_finish_nanbeige(struct lmq_hf_config *config)

@@ -84,6 +84,23 @@ static const struct stored spark_attention[] = {
     {AS_END, NULL, 0},
 };
 
+static const struct stored ouro_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_STRAY, "model.early_exit_gate.weight", 0},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored ouro_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.input_layernorm_2", LAYER(attn_post_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm", LAYER(ffn_norm)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm_2",
+     LAYER(ffn_post_norm)},
+    {AS_END, NULL, 0},
+};
+
 #define AXK1_KEYS                                                             \
     "{'architectures': ['AXK1ForCausalLM'], 'hidden_act': 'silu', "           \
     "'kv_lora_rank': $kv_rank, 'max_position_embeddings': $positions, "       \
@@ -234,6 +251,28 @@ const struct family further_families[] = {
         .bits = LLAMA_BITS | HAS_HEAD,
         .shape = {SIZES, .kv_heads = 3, .eps = 1e-5,
                   .activation = oracle_silu, .theta = 7e7, .again = 1,
+                  .norms_again = true},
+    },
+    {
+        .name = "ouro",
+        .config =
+            "{'architectures': ['OuroForCausalLM'], 'attention_dropout': "
+            "0.0, 'auto_map': {'AutoConfig': "
+            "'configuration_ouro.OuroConfig'}, 'early_exit_threshold': 1.0, "
+            "'head_dim': $head_dim, 'hidden_act': 'silu', 'layer_types': "
+            "['full_attention', 'full_attention', 'full_attention'], "
+            "'max_position_embeddings': $positions, 'max_window_layers': 28, "
+            "'model_type': 'ouro', 'num_key_value_heads': $kv_heads, "
+            "'rms_norm_eps': 1e-06, 'rope_scaling': null, 'rope_theta': "
+            "1000000.0, 'sliding_window': null, " SIZE_KEYS
+            "'tie_word_embeddings': false, 'total_ut_steps': 4, "
+            "'use_sliding_window': false}",
+        .frame = ouro_frame,
+        .layers = {ouro_norms, hf_attention, hf_mlp},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_ATTN_POST_NORM |
+                HAS_FFN_POST_NORM,
+        .shape = {SIZES, .kv_heads = 6, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 1e6, .again = 3,
                   .norms_again = true},
     },
     {
