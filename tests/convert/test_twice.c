@@ -82,7 +82,8 @@ assert_same_texts(char *a, char *b)
 
 START_TEST(conversion_leaves_no_note_for_the_next)
 {
-    const struct lmq_convert_options options = {.replaces = 1};
+    const struct lmq_convert_options options = {.group_size = 64,
+                                                .replaces = 1};
     struct lmq_checkpoint *checkpoint = open_container();
     const char *path = in_folder("twice.lmq");
     size_t n_first, n_second;
