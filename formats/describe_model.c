@@ -97,6 +97,8 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
         say(words, "of %u tokens", h->layer_input_vocab);
     if (h->n_streams > 0)
         say(words, "%u residual streams", h->n_streams);
+    if (h->norm_gate_rank > 0)
+        say(words, "norms with gates of rank %u", h->norm_gate_rank);
     if (h->residual_rank > 0)
         say(words, "a residual of rank %u past attention", h->residual_rank);
     if (h->n_loops > 1)

@@ -34,6 +34,7 @@
 #include "base/bytes.h"
 #include "runtime/layer/experts.h"
 #include "runtime/layer/feed.h"
+#include "runtime/layer/gating.h"
 #include "runtime/layer/heads.h"
 #include "runtime/layer/inputs.h"
 #include "runtime/layer/latent.h"
@@ -142,6 +143,28 @@ make_inputs(const struct lmq_member *member)
     }
 }
 
+/* xn *= gate(xn), where norms have gates: what attention is given. */
+static void
+gate_attention_input(const struct lmq_member *member)
+{
+    if (member->h->norm_gate_rank == 0)
+        return;
+    lmq_gate_input(member, &member->layer->attention.norm_gate,
+                   attention_input(member));
+    lmq_barrier(member); /* all read all of xn */
+}
+
+/* What experts are given; one feed-forward is given xn as it is. */
+static void
+gate_experts_input(const struct lmq_member *member)
+{
+    if (member->h->norm_gate_rank == 0 ||
+        !lmq_layer_has_experts(member->h, member->index))
+        return;
+    lmq_gate_input(member, &member->layer->feed.norm_gate, feed_input(member));
+    lmq_barrier(member); /* all read all of xn */
+}
+
 /* x += out of attention, where something else is added, too. */
 static void
 add_out(const struct lmq_member *member)
@@ -192,56 +215,6 @@ add_feed_forward(const struct lmq_member *member)
 
 /* ---- The blocks ---- */
 
-/* gate = sigmoid(gate) or softplus(gate), what heads are multiplied by. */
-static void
-open_gate(const struct lmq_member *member, float *gate, size_t n)
-{
-    if (member->h->has_softplus_gate)
-        member->kernels->softplus(gate, n);
-    else
-        member->kernels->sigmoid(gate, n);
-}
-
-/* heads *= open(gate + bias), (n, n_heads * value_dim). */
-static void
-gate_heads(const struct lmq_member *member, const struct lmq_matrix *w_gate)
-{
-    size_t width = w_gate->n_rows, from, to;
-
-    lmq_member_share(member, member->n * lmq_row_pieces(width), &from, &to);
-    for (size_t i = from; i < to; i++) {
-        struct lmq_row_piece piece = lmq_row_piece_at(i, width);
-        size_t at = piece.row * width + piece.column;
-        float *gate = member->work->attn_gate + at;
-        if (w_gate->bias != NULL)
-            member->kernels->add(gate, w_gate->bias + piece.column,
-                                 piece.size);
-        open_gate(member, gate, piece.size);
-        member->kernels->mul(member->work->attention + at, gate, piece.size);
-    }
-}
-
-/* heads *= open(gate + bias), (n, n_heads): one number for all of a head. */
-static void
-gate_whole_heads(const struct lmq_member *member,
-                 const struct lmq_matrix *w_gate)
-{
-    const struct lmq_kernels *kernels = member->kernels;
-    size_t n_heads = w_gate->n_rows, from, to;
-    size_t dim = lmq_layer_value_dim(member->h, member->index);
-
-    lmq_member_share(member, member->n, &from, &to);
-    for (size_t t = from; t < to; t++) {
-        float *gate = member->work->attn_gate + t * n_heads;
-        if (w_gate->bias != NULL)
-            kernels->add(gate, w_gate->bias, n_heads);
-        open_gate(member, gate, n_heads);
-        for (size_t i = 0; i < n_heads; i++)
-            kernels->scale(member->work->attention + (t * n_heads + i) * dim,
-                           dim, gate[i]);
-    }
-}
-
 /* heads = norm(heads), all of a token as one row. */
 static void
 norm_heads(const struct lmq_member *member, size_t width)
@@ -267,7 +240,7 @@ attention(const struct lmq_member *member)
     struct lmq_operand heads = /* (n, n_heads * value_dim) */
         lmq_operand_of(member, member->work->attention, w_out->n_cols);
 
-    if (w_gate->tensor != NULL)
+    if (w_gate->tensor != NULL && !member->h->has_raw_latents)
         lmq_multiply(member, w_gate, &xn, member->work->attn_gate);
     if (member->h->kv_lora_rank > 0)
         lmq_latent_attention(member, &xn); /* heads = softmax(q k) v */
@@ -275,10 +248,7 @@ attention(const struct lmq_member *member)
         lmq_heads_attention(member, &xn); /* heads = softmax(q k) v */
     lmq_barrier(member); /* a row of W_out reads all heads */
     if (w_gate->tensor != NULL) {
-        if (member->h->has_head_gate)
-            gate_whole_heads(member, w_gate); /* heads *= open(gate) */
-        else
-            gate_heads(member, w_gate); /* the same, number by number */
+        lmq_gate_heads(member, w_gate); /* heads *= open(gate) */
         lmq_barrier(member); /* pieces are cut otherwise than rows */
     }
     if (member->h->has_sub_norms) {
@@ -484,6 +454,7 @@ layer_part(void *context, size_t number, size_t n_members)
     lmq_barrier(&member); /* all read all of xn */
     if (mixes) {
         member.is_fine |= member.index == 0;
+        gate_attention_input(&member); /* xn *= of what two matrices make */
         if (member.h->residual_rank > 0) {
             lmq_bypass_make(&member, attention_input(&member));
             lmq_barrier(&member); /* xn is quantized again */
@@ -496,6 +467,7 @@ layer_part(void *context, size_t number, size_t n_members)
     if (mixes && has_feed)
         lmq_barrier(&member); /* all read all of xn, and overwrite out */
     if (has_feed) {
+        gate_experts_input(&member); /* xn *= of what two matrices make */
         feed_forward(&member); /* out = feed_forward(xn) */
         lmq_barrier(&member); /* it reads whole rows of out */
         add_feed_forward(&member); /* x += out */
@@ -535,6 +507,7 @@ memory_part(void *context, size_t number, size_t n_members)
 
     make_inputs(&member); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
+    gate_attention_input(&member); /* xn *= of what two matrices make */
     if (member.h->kv_lora_rank > 0)
         lmq_latent_remember(&member, &xn); /* cache += [c, k_rope] */
     else
@@ -549,7 +522,9 @@ remember(const struct lmq_model *model, size_t index, struct lmq_kv *kv,
     struct job job = {.model = model, .work = work, .n = n,
                         .position = position, .index = index, .kv = kv};
     const struct lmq_attention_part *part = &model->layers[index].attention;
-    const struct lmq_matrix *matrices[] = {&part->k, &part->v, &part->kv_a};
+    const struct lmq_matrix *matrices[] = {
+        &part->norm_gate.a, &part->norm_gate.b, &part->k, &part->v,
+        &part->kv_a};
     struct lmq_expected expected = {0};
     double weights = 0;
 

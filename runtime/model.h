@@ -71,10 +71,17 @@ lmq_state_piece_at(const struct lmq_hparams *h, size_t i,
     return piece->key_head < h->n_delta_key_heads;
 }
 
+/* Of what a norm gives, if there is one: (norm_gate_rank, dim), (dim,
+ * norm_gate_rank). */
+struct lmq_norm_gate {
+    struct lmq_matrix a, b;
+};
+
 /* What a layer's attention consists of. What its model does not have is all
  * zero: which that is follows from the description. */
 struct lmq_attention_part {
     struct lmq_gain norm, post_norm; /* (dim) */
+    struct lmq_norm_gate norm_gate;
     struct lmq_matrix q, k, v, out;
     struct lmq_gain q_norm, k_norm;
     struct lmq_gain sub_norm;        /* (n_heads * value dim) */
@@ -110,6 +117,7 @@ struct lmq_attention_part {
 /* And its feed-forward: one network, or experts. */
 struct lmq_feed_part {
     struct lmq_gain norm, post_norm; /* (dim) */
+    struct lmq_norm_gate norm_gate;
     struct lmq_gain sub_norm;        /* of what dense.down looks at */
     struct lmq_ffn dense;
     struct lmq_ffn *experts;         /* (n_experts) */

@@ -98,9 +98,9 @@ static size_t
 widest_operand(const struct lmq_hparams *h)
 {
     const size_t widths[] = {
-        widest_hidden(h), h->expert_dim, h->q_lora_rank,
+        widest_hidden(h), h->expert_dim, lmq_query_latents(h),
         h->kv_lora_rank,  h->head_dim,   heads_width(h), h->step_rank,
-        h->gate_rank,     h->residual_rank,
+        h->gate_rank,     h->residual_rank, h->norm_gate_rank,
     };
     size_t widest = h->dim;
 
@@ -184,6 +184,10 @@ list_streams(struct list *list, struct lmq_work *work,
         add(list, &work->bypass, n, h->dim, sizeof(float));
         add(list, &work->bypass_latents, n, h->residual_rank, sizeof(float));
     }
+    if (h->norm_gate_rank > 0) {
+        add(list, &work->norm_gate, n, h->dim, sizeof(float));
+        add(list, &work->norm_latents, n, h->norm_gate_rank, sizeof(float));
+    }
     for (size_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_is_sparse(h, i)) {
             add(list, &work->levels, n, 1, sizeof(float));
@@ -198,6 +202,8 @@ list_latents(struct list *list, struct lmq_work *work,
     size_t n = work->batch;
 
     add(list, &work->q_a, n, h->q_lora_rank, sizeof(float));
+    if (h->has_raw_latents)
+        add(list, &work->q_pair, n, lmq_query_latents(h), sizeof(float));
     struct widths widths = widest_heads(h);
     add(list, &work->q_latent, n, h->n_heads * widths.key, sizeof(float));
     add(list, &work->out_latent, n, h->n_heads * widths.value, sizeof(float));

@@ -85,11 +85,14 @@ struct lmq_work {
     float *predicted; /* (batch, dim): x as it was before a layer's blocks */
     float *bypass;    /* (batch, dim): what goes past attention */
     float *bypass_latents; /* (batch, residual_rank) */
+    float *norm_gate; /* (batch, dim): what a block's input is multiplied by */
+    float *norm_latents; /* (batch, norm_gate_rank) */
     float *levels;    /* (batch): of sparse feed-forwards */
     float *router_xn, *experts_xn; /* (batch, dim): norm(x), where they have
                                       norms of their own */
     float *gate, *up; /* (batch, hidden_dim), or of experts' rows */
     float *q_a;       /* (batch, q_lora_rank) */
+    float *q_pair;    /* (batch, 2 * q_lora_rank): normed, and as they were */
     float *q_latent;  /* (batch, heads, width of a key) */
     float *out_latent; /* (batch, heads, kv_lora_rank) */
     float *slopes;    /* (heads), of ALiBi */

@@ -24,6 +24,8 @@ input_of(const struct lmq_hparams *h, const struct lmq_place *place)
         return is_recurrent && lmq_is_selective(h) ? LMQ_ROLE_DELTA_ALPHA_A
                                                    : LMQ_ROLE_ATTN_Q;
     case LMQ_ROLE_ATTN_GATE:
+        if (!is_recurrent && h->has_raw_latents)
+            return LMQ_ROLE_ATTN_Q_B;
         return is_recurrent && h->gate_rank > 0 ? LMQ_ROLE_ATTN_GATE
                                                 : LMQ_ROLE_ATTN_Q;
     case LMQ_ROLE_STATE_GATE:

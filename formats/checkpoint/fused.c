@@ -53,16 +53,16 @@ fused_qkv(const struct lmq_hparams *h, size_t layer, bool is_delta,
     return give(parts, straight, 3);
 }
 
-/* Of each head its query and then its gate. */
+/* Of each head its query and then its gate; perhaps made of latents. */
 static size_t
-fused_q_gate(const struct lmq_hparams *h, size_t layer,
+fused_q_gate(const struct lmq_hparams *h, size_t layer, enum lmq_role query,
              struct lmq_fused_rows *parts)
 {
     uint64_t q = lmq_layer_head_dim(h, layer);
     uint64_t gate = lmq_layer_value_dim(h, layer);
     uint64_t n_heads = lmq_layer_heads(h, layer);
     const struct lmq_fused_rows table[] = {
-        {LMQ_ROLE_ATTN_Q, n_heads * q, 0, q, q + gate},
+        {query, n_heads * q, 0, q, q + gate},
         {LMQ_ROLE_ATTN_GATE, n_heads * gate, q, gate, q + gate},
     };
 
@@ -195,9 +195,13 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
         for (size_t i = 0; i < n && !is_alone; i++)
             parts[i].role = lmq_role_beside(parts[i].role);
         return n;
+    case LMQ_ROLE_ATTN_Q_B:
+        if (!hparams->has_raw_latents)
+            return 0;
+        /* fall through */
     case LMQ_ROLE_ATTN_Q:
         return hparams->has_attn_gate && !hparams->has_head_gate && !is_alone
-                   ? fused_q_gate(hparams, layer, parts)
+                   ? fused_q_gate(hparams, layer, fused, parts)
                    : 0;
     default:
         return 0;

@@ -172,7 +172,8 @@ split_attention(struct lmq_checkpoint *checkpoint,
     for (size_t i = 0; i < n; i++)
         n_rows += parts[i].n;
     /* Queries may come without their gates. */
-    if (n == 0 || (whole->place.role == LMQ_ROLE_ATTN_Q &&
+    if (n == 0 || ((whole->place.role == LMQ_ROLE_ATTN_Q ||
+                    whole->place.role == LMQ_ROLE_ATTN_Q_B) &&
                    fused_rows(checkpoint, whole) != n_rows))
         return LMQ_OK;
     *is_fused = true;
@@ -437,6 +438,7 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
     case LMQ_ROLE_DELTA_QKVZ:
     case LMQ_ROLE_DELTA_BA:
     case LMQ_ROLE_ATTN_Q:
+    case LMQ_ROLE_ATTN_Q_B:
         return split_attention(checkpoint, &whole, is_fused, err);
     default:
         break;

@@ -28,6 +28,23 @@ static const struct lmq_hf_key axk1_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key axk2_keys[] = {
+    KEY("q_lora_rank", q_lora_rank, 384),
+    KEY("kv_lora_rank", kv_lora_rank, 128),
+    KEY("qk_rope_head_dim", rotary_dim, 32),
+    KEY("v_head_dim", value_dim, 64),
+    KEY("n_routed_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 512),
+    KEY_OR_NULL("n_group", n_expert_groups, 0),
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 0),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    KEY("gated_norm_rank", norm_gate_rank, 16),
+    END,
+};
+
 /* Its positions end where it would go on in another way; its feed-forward is
  * half as wide as the key says. */
 static const struct lmq_hf_key qwen_keys[] = {
@@ -176,6 +193,15 @@ const struct lmq_family lmq_further_families[] = {
     {.name = "plm", .activation = LMQ_ACTIVATION_RELU2, .is_plain = true,
      .gguf = {.name = "plm", .keys = LLAMA_KEYS | LMQ_GGUF_LATENT,
               .has_rotary_pairs = true, .head = LMQ_GGUF_HEAD_NEVER}},
+    /* And DeepSeek V3.2, but for gates: of norms, of heads. */
+    {.name = "axk2",
+     .hf = {.classes = {{"AXK2ForCausalLM", "axk2", NULL, false},
+                        {NULL, "AXK2", NULL, false}},
+            .source = {.has_rotary_pairs = true, .may_lack_correction = true},
+            RMS_EPS(1e-6), .context = 131072, .theta = 10000,
+            .keys = {sizes, axk2_keys}, .only = by_sigmoid,
+            .begin = lmq_hf_begin_axk2, .finish = lmq_hf_finish_axk2,
+            BIASES}},
     /* The first Qwen. */
     {.name = "qwen",
      .hf = {.classes = {{"QWenLMHeadModel", "qwen", NULL, false}},

@@ -513,6 +513,28 @@ lmq_hf_finish_deepseek32(struct lmq_hf_config *config)
     finish_chosen(config);
 }
 
+/* Its queries and the gates of its heads are made of latents, of which they see
+ * the norm and what went into it. */
+void
+lmq_hf_begin_axk2(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    begin_latent(config, 64);
+    begin_chosen(config);
+    h->has_attn_gate = h->has_raw_latents = true;
+    if (h->q_lora_rank == 0 || h->norm_gate_rank == 0)
+        lmq_hf_fail(config, "'q_lora_rank' or 'gated_norm_rank' in the "
+                            "configuration is 0");
+}
+
+void
+lmq_hf_finish_axk2(struct lmq_hf_config *config)
+{
+    lmq_hf_finish_sigmoid(config, 1);
+    finish_chosen(config);
+}
+
 void
 lmq_hf_begin_glm5(struct lmq_hf_config *config)
 {

@@ -47,6 +47,8 @@ void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
 void lmq_hf_finish_sigmoid(struct lmq_hf_config *config, uint32_t n_dense);
 void lmq_hf_begin_deepseek32(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek32(struct lmq_hf_config *config);
+void lmq_hf_begin_axk2(struct lmq_hf_config *config);
+void lmq_hf_finish_axk2(struct lmq_hf_config *config);
 void lmq_hf_begin_glm5(struct lmq_hf_config *config);
 void lmq_hf_begin_glm4lite(struct lmq_hf_config *config);
 void lmq_hf_finish_glm4lite(struct lmq_hf_config *config);

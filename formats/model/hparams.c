@@ -266,15 +266,19 @@ static void
 settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
 {
     bool has_attention = false, has_feed = false, has_one_feed = false;
+    bool mixes = false;
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
         has_attention |= lmq_layer_has_attention(h, i);
         has_feed |= lmq_layer_has_feed(h, i);
+        mixes |= lmq_layer_mixes(h, i);
         has_one_feed |=
             lmq_layer_has_feed(h, i) && !lmq_layer_has_experts(h, i);
     }
     if (!has_attention && !has_one_feed)
         h->has_sub_norms = false;
+    if (!mixes && (!has_feed || h->n_experts == 0))
+        h->norm_gate_rank = 0;
     if (!has_attention) {
         h->n_heads = h->n_kv_heads = h->head_dim = 1;
         h->value_dim = h->full_head_dim = h->full_kv_heads = 0;
@@ -406,6 +410,8 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->latent_eps = 0;
     if (!h->is_gated)
         h->glu_limit = h->glu_offset = 0;
+    if (h->kv_lora_rank == 0 || h->q_lora_rank == 0)
+        h->has_raw_latents = false;
     if (!h->has_attn_gate)
         h->has_head_gate = h->has_softplus_gate = false;
     if (h->norm_place == LMQ_NORMS_AFTER)

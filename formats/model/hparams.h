@@ -212,6 +212,8 @@ struct lmq_hparams {
     bool has_attn_gate;      /* heads' results times the sigmoid of a gate */
     bool has_head_gate;      /* which is one number for each head */
     bool has_softplus_gate;  /* and no sigmoid, but a softplus */
+    bool has_raw_latents;    /* queries, and gates of heads, are made of their
+                                latents twice: normed, and as they were */
 
     /* Recurrent layers ("linear attention"): instead of keys and values a
      * layer remembers a matrix (key dim, value dim) for each value head, and
@@ -290,6 +292,8 @@ struct lmq_hparams {
                                    token 0; 0: all */
     uint32_t n_streams;      /* side by side, of which the first goes through
                                 the blocks; 0: only that */
+    uint32_t norm_gate_rank; /* of two matrices that make gates of what norms
+                                before attention and experts give; 0: none */
     uint32_t residual_rank;  /* of what goes past attention by two matrices; 0:
                                 nothing does */
     uint32_t n_loops;        /* through all layers; 0: once */
@@ -405,6 +409,13 @@ lmq_delta_norm_span(const struct lmq_hparams *hparams)
     return lmq_is_state_space(hparams)
                ? lmq_delta_value_width(hparams) / hparams->n_delta_key_heads
                : hparams->delta_value_dim;
+}
+
+/* What queries are made of, where they are made by two matrices. */
+static inline uint32_t
+lmq_query_latents(const struct lmq_hparams *hparams)
+{
+    return (hparams->has_raw_latents ? 2 : 1) * hparams->q_lora_rank;
 }
 
 /* The most that any layer has. */

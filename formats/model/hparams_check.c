@@ -64,6 +64,10 @@ check_heads(const struct lmq_hparams *h, struct lmq_error *err)
                         "latent attention with heads of %u, of which %u turn, "
                         "leaves nothing still",
                         h->head_dim, rotary);
+    if (h->has_raw_latents && h->q_lora_rank > LMQ_MAX_WIDTH / 2)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u latents of queries are too wide to be there twice",
+                        h->q_lora_rank);
     return LMQ_OK;
 }
 
@@ -181,6 +185,13 @@ check_streams(const struct lmq_hparams *h, struct lmq_error *err)
     if ((uint64_t)h->n_streams * h->dim > LMQ_MAX_WIDTH)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u streams of %u are too wide", h->n_streams, h->dim);
+    for (uint32_t i = 0; h->norm_gate_rank > 0 && i < h->n_layers; i++)
+        if (h->residual != LMQ_RESIDUAL_SEQUENTIAL ||
+            lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u has gates of norms, which needs norms "
+                            "before blocks of which one follows the other",
+                            i);
     for (uint32_t i = 0; h->residual_rank > 0 && i < h->n_layers; i++)
         if (h->residual != LMQ_RESIDUAL_SEQUENTIAL ||
             !lmq_layer_mixes(h, i) ||

@@ -117,6 +117,10 @@ static const struct {
     [LMQ_ROLE_BYPASS_A] = {MIXES, ALONE},
     [LMQ_ROLE_BYPASS_B] = {MIXES, ALONE},
     [LMQ_ROLE_BYPASS_NORM] = {MIXES | HAS_NORMS, ALONE},
+    [LMQ_ROLE_ATTN_NORM_A] = {MIXES, ALONE},
+    [LMQ_ROLE_ATTN_NORM_B] = {MIXES, ALONE},
+    [LMQ_ROLE_FFN_NORM_A] = {EXPERTS, ALONE},
+    [LMQ_ROLE_FFN_NORM_B] = {EXPERTS, ALONE},
     [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ALONE},
     [LMQ_ROLE_ACT_POSITIVE] = {XIELU, ALONE},
     [LMQ_ROLE_ACT_NEGATIVE] = {XIELU, ALONE},
@@ -220,6 +224,11 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, bool has_experts)
     case LMQ_ROLE_BYPASS_B:
     case LMQ_ROLE_BYPASS_NORM:
         return h->residual_rank > 0;
+    case LMQ_ROLE_ATTN_NORM_A:
+    case LMQ_ROLE_ATTN_NORM_B:
+    case LMQ_ROLE_FFN_NORM_A:
+    case LMQ_ROLE_FFN_NORM_B:
+        return h->norm_gate_rank > 0;
     case LMQ_ROLE_DELTA_NORM:
         return !h->has_bare_states;
     case LMQ_ROLE_DELTA_ALPHA_A:
@@ -319,7 +328,9 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t gate = h->has_head_gate ? n_heads : out;
     uint64_t inputs = (uint64_t)h->n_layers * h->layer_input_dim;
     uint64_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
-    uint64_t seen = h->dim, seen_by_gate = h->dim; /* by queries and keys */
+    uint64_t q_latents = lmq_query_latents(h);
+    uint64_t seen = h->dim; /* by queries and keys */
+    uint64_t seen_by_gate = h->has_raw_latents ? q_latents : h->dim;
     uint64_t latents = h->gate_rank > 0 ? h->gate_rank : h->dim;
     bool is_selective = lmq_is_selective(h);
     uint64_t streams = h->n_streams;
@@ -369,7 +380,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_POST_NORM] = {h->dim, 0},
         [LMQ_ROLE_ATTN_Q_A] = {h->q_lora_rank, h->dim},
         [LMQ_ROLE_ATTN_Q_A_NORM] = {h->q_lora_rank, 0},
-        [LMQ_ROLE_ATTN_Q_B] = {q, h->q_lora_rank},
+        [LMQ_ROLE_ATTN_Q_B] = {q, q_latents},
         [LMQ_ROLE_ATTN_KV_A] = {h->kv_lora_rank + rotary, h->dim},
         [LMQ_ROLE_ATTN_KV_A_NORM] = {h->kv_lora_rank, 0},
         [LMQ_ROLE_ATTN_K_B] = {h->kv_lora_rank, h->head_dim - rotary},
@@ -401,6 +412,10 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_BYPASS_A] = {h->residual_rank, h->dim},
         [LMQ_ROLE_BYPASS_B] = {h->dim, h->residual_rank},
         [LMQ_ROLE_BYPASS_NORM] = {h->dim, 0},
+        [LMQ_ROLE_ATTN_NORM_A] = {h->norm_gate_rank, h->dim},
+        [LMQ_ROLE_ATTN_NORM_B] = {h->dim, h->norm_gate_rank},
+        [LMQ_ROLE_FFN_NORM_A] = {h->norm_gate_rank, h->dim},
+        [LMQ_ROLE_FFN_NORM_B] = {h->dim, h->norm_gate_rank},
         [LMQ_ROLE_LAYER_SCALE] = {1, 0},
         [LMQ_ROLE_ACT_POSITIVE] = {1, 0},
         [LMQ_ROLE_ACT_NEGATIVE] = {1, 0},

@@ -336,6 +336,18 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mlp.act_fn.eps=", LMQ_ROLE_ACT_BOUND, APERTUS},
     /* A.X K1 */
     {"layers.#.mlp.post_mlp_layernorm", LMQ_ROLE_FFN_POST_NORM, READ},
+    /* A.X K2: as published, and as the library has it */
+    {"layers.#.input_layernorm.norm", LMQ_ROLE_ATTN_NORM, READ},
+    {"layers.#.input_layernorm.W_down", LMQ_ROLE_ATTN_NORM_A, READ},
+    {"layers.#.input_layernorm.W_up", LMQ_ROLE_ATTN_NORM_B, READ},
+    {"layers.#.input_layernorm.mlp.fc1", LMQ_ROLE_ATTN_NORM_A, READ},
+    {"layers.#.input_layernorm.mlp.fc2", LMQ_ROLE_ATTN_NORM_B, READ},
+    {"layers.#.post_attention_layernorm.norm", LMQ_ROLE_FFN_NORM, READ},
+    {"layers.#.post_attention_layernorm.W_down", LMQ_ROLE_FFN_NORM_A, READ},
+    {"layers.#.post_attention_layernorm.W_up", LMQ_ROLE_FFN_NORM_B, READ},
+    {"layers.#.post_attention_layernorm.mlp.fc1", LMQ_ROLE_FFN_NORM_A, READ},
+    {"layers.#.post_attention_layernorm.mlp.fc2", LMQ_ROLE_FFN_NORM_B, READ},
+    {"layers.#.self_attn.q_gate_proj", LMQ_ROLE_ATTN_Q_B, READ},
     /* BitNet, also by its first class */
     {"layers.#.self_attn.inner_attn_ln", LMQ_ROLE_ATTN_SUB_NORM, READ},
     {"layers.#.mlp.ffn_layernorm", LMQ_ROLE_FFN_SUB_NORM, READ},

@@ -88,6 +88,10 @@ enum lmq_role {
     LMQ_ROLE_BYPASS_A = 75,          /* past attention: two matrices, */
     LMQ_ROLE_BYPASS_B = 76,
     LMQ_ROLE_BYPASS_NORM = 77,       /* and of what they give */
+    LMQ_ROLE_ATTN_NORM_A = 78,       /* of what attention is given: two */
+    LMQ_ROLE_ATTN_NORM_B = 79,       /* matrices that make its gate; */
+    LMQ_ROLE_FFN_NORM_A = 80,        /* likewise of experts */
+    LMQ_ROLE_FFN_NORM_B = 81,
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

@@ -3,6 +3,7 @@
  *
  *   c = norm(W_kv_a xn), k_rope = rope(W_kv_a xn)  (n, kv_lora_rank), (n, rope)
  *   q = W_q_b norm(W_q_a xn), or W_q xn            (n, n_heads, nope + rope)
+ *       or W_q_b [norm(W_q_a xn), W_q_a xn], of which the gate of heads is, too
  *   q_latent = [W_k_b[head] q_nope, rope(q_rope)]  (n, n_heads, key width)
  *   out_latent = softmax(q_latent [c, k_rope]^T) c (n, n_heads, kv_lora_rank)
  *   attention = W_v_b[head] out_latent             (n, n_heads, value_dim)
@@ -105,7 +106,7 @@ finish_latents(const struct lmq_member *member)
     }
 }
 
-/* q_a = norm(q_a + bias), where there is one. */
+/* q_a = norm(q_a + bias), where there is one; q_pair = both. */
 static void
 finish_query_latents(const struct lmq_member *member)
 {
@@ -116,8 +117,14 @@ finish_query_latents(const struct lmq_member *member)
     lmq_member_share(member, width > 0 ? member->n : 0, &from, &to);
     for (size_t t = from; t < to; t++) {
         float *q = member->work->q_a + t * width;
+        float *pair =
+            h->has_raw_latents ? member->work->q_pair + t * 2 * width : NULL;
         add_bias(member, &part->q_a, q);
+        if (pair != NULL)
+            memcpy(pair + width, q, width * sizeof(*q));
         lmq_norm_latents(h, &part->q_a_norm, q, width);
+        if (pair != NULL)
+            memcpy(pair, q, width * sizeof(*q));
     }
 }
 
@@ -164,8 +171,9 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     const struct lmq_hparams *h = member->h;
     const struct lmq_attention_part *part = &member->layer->attention;
     struct lmq_work *work = member->work;
-    struct lmq_operand q_a = /* (n, q_lora_rank) */
-        lmq_operand_of(member, work->q_a, h->q_lora_rank);
+    struct lmq_operand q_a = /* (n, q_lora_rank), or twice as many */
+        lmq_operand_of(member, h->has_raw_latents ? work->q_pair : work->q_a,
+                       lmq_query_latents(h));
     bool is_direct = h->q_lora_rank == 0;
     struct lmq_heads heads = lmq_heads_of(member);
 
@@ -181,6 +189,8 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     lmq_barrier(member); /* all read all of q_a, later the cache */
     if (!is_direct) {
         lmq_multiply(member, &part->q_b, &q_a, work->q); /* q = W_q_b q_a */
+        if (h->has_raw_latents && part->gate.tensor != NULL)
+            lmq_multiply(member, &part->gate, &q_a, work->attn_gate);
         lmq_barrier(member); /* heads are not cut as products are */
     }
     finish_queries(member, is_direct ? &part->q : &part->q_b);

@@ -194,7 +194,9 @@ make_latent(struct family_model *m, struct oracle_layer *w)
     if (s->q_rank > 0) {
         w->q_a = make_linear(m, s->q_rank, s->dim, 1, 0);
         w->q_a_norm = make_norm(m, s->q_rank, s->q_rank, 1);
-        w->q_b = make_linear(m, width, s->q_rank, query_gain(s), 0);
+        w->q_b = make_linear(m, width,
+                             s->keeps_latents ? 2 * s->q_rank : s->q_rank,
+                             query_gain(s), 0);
     } else {
         w->q = make_linear(m, width, s->dim, query_gain(s), 0);
     }
@@ -233,7 +235,8 @@ make_attention(struct family_model *m, struct oracle_layer *w)
     w->o = make_linear(m, s->dim, heads * value, gain, HAS_OUT_BIAS);
     if ((m->family->bits & HAS_OUTPUT_GATE) != 0)
         w->gate = make_linear(m, heads * (s->gates_heads ? 1 : value),
-                              s->dim, 1, HAS_QKV_BIAS);
+                              s->keeps_latents ? 2 * s->q_rank : s->dim, 1,
+                              HAS_QKV_BIAS);
     if (s->norms_inside)
         w->sub_norm = make_norm(m, heads * value, heads * value, 1);
     if ((m->family->bits & HAS_SINKS) != 0 &&
@@ -394,6 +397,16 @@ make_bypass(struct family_model *m, struct oracle_layer *w)
 }
 
 static void
+make_norm_gate(struct family_model *m, struct oracle_linear *a,
+               struct oracle_linear *b)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+
+    *a = make_linear(m, s->norm_rank, s->dim, 1, 0);
+    *b = make_linear(m, s->dim, s->norm_rank, 1, 0);
+}
+
+static void
 make_streams(struct family_model *m)
 {
     size_t dim = m->oracle.shape.dim;
@@ -414,7 +427,7 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
         &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
         &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
         &s->borrowing_hidden, &s->input_dim, &s->gate_rank,
-        &s->bypass_rank,
+        &s->bypass_rank, &s->norm_rank,
         &s->full_rotary_dim,
     };
     size_t dims;
@@ -549,6 +562,10 @@ family_make(const struct family *family, size_t grow, size_t vocab,
             make_stream_layer(m, w);
         if (s->bypass_rank > 0)
             make_bypass(m, w);
+        if (s->norm_rank > 0 && mixes)
+            make_norm_gate(m, &w->attn_norm_a, &w->attn_norm_b);
+        if (s->norm_rank > 0 && is_sparse)
+            make_norm_gate(m, &w->ffn_norm_a, &w->ffn_norm_b);
         if ((family->bits & HAS_LAYER_SCALE) != 0)
             w->scale = normals(m, 1, 0.9, 0.1);
     }

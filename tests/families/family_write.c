@@ -215,7 +215,7 @@ write_q_gate(const struct writer *w, const struct stored *as,
              const void *parts)
 {
     const struct oracle_layer *l = parts;
-    const struct oracle_linear *both[] = {&l->q, &l->gate};
+    const struct oracle_linear *both[] = {l->q.w ? &l->q : &l->q_b, &l->gate};
 
     fuse(w, as, both, 2, oracle_heads(&w->model->oracle.shape, w->layer));
 }

@@ -204,6 +204,26 @@ bypass(const struct oracle *o, const struct oracle_layer *w, const double *in)
     free(b);
 }
 
+/* What a block is given: norm(x), perhaps times a gate that is made of it. */
+static double *
+given(const struct oracle *o, const struct oracle_norm *norm,
+      const struct oracle_linear *a, const struct oracle_linear *b)
+{
+    double *y = oracle_normed(o, norm, o->x);
+
+    if (a->w == NULL)
+        return y;
+    double *latents = oracle_apply(a, y, o->n);
+    for (size_t i = 0; i < o->n * a->rows; i++)
+        latents[i] = oracle_silu(latents[i]);
+    double *gate = oracle_apply(b, latents, o->n);
+    for (size_t i = 0; i < o->n * b->rows; i++)
+        y[i] *= oracle_sigmoid(gate[i]);
+    free(latents);
+    free(gate);
+    return y;
+}
+
 /* ---- All of it ---- */
 
 /* A layer of one half. */
@@ -239,7 +259,7 @@ run_layer(struct oracle *o, size_t layer)
     if (o->s->streams > 0)
         predict_streams(o, w);
     memcpy(predicted, o->x, o->n * dim * sizeof(*predicted));
-    double *in = oracle_normed(o, &w->attn_norm, o->x);
+    double *in = given(o, &w->attn_norm, &w->attn_norm_a, &w->attn_norm_b);
     double *mixed = oracle_mix(o, layer, in);
 
     oracle_norm_rows(o->s, &w->attn_post_norm, mixed, o->n, dim, dim);
@@ -249,7 +269,8 @@ run_layer(struct oracle *o, size_t layer)
         bypass(o, w, in);
     double *second = o->s->is_parallel && w->ffn_norm.span == 0
                          ? in
-                         : oracle_normed(o, &w->ffn_norm, o->x);
+                         : given(o, &w->ffn_norm, &w->ffn_norm_a,
+                                 &w->ffn_norm_b);
     double *out = w->mlp.up.w == NULL ? oracle_experts(o, w, second, second)
                   : w->experts != NULL
                       ? oracle_mlp_and_experts(o, w, second)

@@ -58,6 +58,8 @@ struct oracle_delta {
 
 struct oracle_layer {
     struct oracle_norm attn_norm, attn_post_norm, ffn_norm, ffn_post_norm;
+    /* Two that make the gate of what a norm gives; w NULL: it has none. */
+    struct oracle_linear attn_norm_a, attn_norm_b, ffn_norm_a, ffn_norm_b;
 
     struct oracle_linear q, k, v, o;
     struct oracle_norm q_norm, k_norm;
@@ -166,6 +168,9 @@ struct oracle_shape {
     double value_scale;      /* of what heads give; 0: 1 */
     bool softplus_gates;     /* else sigmoid */
     bool gates_heads;        /* one number is the gate of a head */
+    bool keeps_latents;      /* what queries and gates are made of has latents
+                                as they were behind the normed ones */
+    size_t norm_rank;        /* of gates of norms; 0: there are none */
     bool norms_turned;       /* queries and keys are normed after turning */
     bool norms_bare;         /* without weights, in layers that turn */
     double growth;           /* scores * (1 + growth * log(1 + floor((position

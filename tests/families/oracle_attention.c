@@ -145,6 +145,26 @@ borrowed_parts(const struct oracle *o, size_t layer, const double *x)
 
 /* Keys and values of all heads from one latent vector; what turns of a key is
  * the same for all heads. A head's rows of kv_b: its still key, its value. */
+/* What queries are made of: normed, and perhaps as it was behind that. */
+static double *
+query_latents(const struct oracle *o, const struct oracle_layer *w,
+              const double *x)
+{
+    struct oracle_shape latents = *o->s;
+    size_t rank = latents.q_rank, both = (latents.keeps_latents ? 2 : 1) * rank;
+    double *made = oracle_apply(&w->q_a, x, o->n);
+    double *q = oracle_doubles(o->n * both);
+
+    if (latents.latent_eps > 0)
+        latents.eps = latents.latent_eps;
+    for (size_t t = 0; t < o->n; t++)
+        for (size_t i = 0; i < both; i++)
+            q[t * both + i] = made[t * rank + i % rank];
+    oracle_norm_rows(&latents, &w->q_a_norm, q, o->n, rank, both);
+    free(made);
+    return q;
+}
+
 static struct parts
 latent_parts(const struct oracle *o, size_t layer, const double *x)
 {
@@ -166,8 +186,7 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
     if (s->latent_eps > 0)
         latents.eps = s->latent_eps;
     if (s->q_rank > 0) {
-        double *q = oracle_apply(&w->q_a, x, o->n);
-        oracle_norm_rows(&latents, &w->q_a_norm, q, o->n, s->q_rank, s->q_rank);
+        double *q = query_latents(o, w, x);
         p.q = oracle_apply(&w->q_b, q, o->n);
         free(q);
     } else {
@@ -489,7 +508,10 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
                    mixed + t * width + head * p.value_dim);
     for (size_t i = 0; i < o->n * width; i++)
         mixed[i] *= oracle_or_one(s->value_scale);
-    double *gate = w->gate.w != NULL ? oracle_apply(&w->gate, x, o->n) : NULL;
+    double *seen = s->keeps_latents ? query_latents(o, w, x) : NULL;
+    double *gate = w->gate.w == NULL
+                       ? NULL
+                       : oracle_apply(&w->gate, seen != NULL ? seen : x, o->n);
     size_t own = gate == NULL ? 1 : width / w->gate.rows;
     for (size_t i = 0; i < o->n * width && gate != NULL; i++)
         mixed[i] *= s->softplus_gates ? log1p(exp(gate[i / own]))
@@ -500,6 +522,7 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
         out[i] += state[i];
     free(state);
     free(gate);
+    free(seen);
     free(p.q);
     free(mixed);
     if (!oracle_borrows(s, layer)) {

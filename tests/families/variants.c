@@ -406,7 +406,7 @@ add_latents(struct builder *b, int32_t l)
     }
     add_matrix(b, h->q_lora_rank > 0 ? LMQ_ROLE_ATTN_Q_B : LMQ_ROLE_ATTN_Q, l,
                -1, h->n_heads * h->head_dim,
-               h->q_lora_rank > 0 ? h->q_lora_rank : h->dim);
+               h->q_lora_rank > 0 ? lmq_query_latents(h) : h->dim);
     add_matrix(b, LMQ_ROLE_ATTN_KV_A, l, -1, h->kv_lora_rank + h->rotary_dim,
                h->dim);
     add_norm(b, LMQ_ROLE_ATTN_KV_A_NORM, l, -1, h->kv_lora_rank);
@@ -546,7 +546,8 @@ add_attention(struct builder *b, int32_t l)
             0, n, 0, 1);
     if (h->has_attn_gate)
         add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1,
-                   n * (h->has_head_gate ? 1 : value), h->dim);
+                   n * (h->has_head_gate ? 1 : value),
+                   h->has_raw_latents ? lmq_query_latents(h) : h->dim);
     if (h->has_sub_norms)
         add_norm(b, LMQ_ROLE_ATTN_SUB_NORM, l, -1, n * value);
     add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, n * value);
@@ -644,7 +645,7 @@ add_all(struct builder *b)
     }
     if (h->has_embedding_norm)
         add_norm(b, LMQ_ROLE_EMBEDDING_NORM, -1, -1, h->dim);
-    for (int role = LMQ_ROLE_INPUTS; role <= LMQ_ROLE_BYPASS_NORM; role++)
+    for (int role = LMQ_ROLE_INPUTS; role < LMQ_ROLE_COUNT; role++)
         for (int32_t l = 0; l < (int32_t)h->n_layers &&
                             (role <= LMQ_ROLE_SHARED_POST_NORM ||
                              role >= LMQ_ROLE_STREAMS_IN); l++)

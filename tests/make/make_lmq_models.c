@@ -99,6 +99,20 @@ describe_latents(struct lmq_hparams *h)
     h->rope_theta = 20;
 }
 
+/* Norms with gates, queries and gates of heads of latents twice. */
+static void
+describe_gated_norms(struct lmq_hparams *h)
+{
+    describe_latents(h);
+    h->n_layers = 2;
+    h->layers[0] = LMQ_LAYER_DENSE;
+    h->n_experts = 3;
+    h->n_experts_used = 2;
+    h->expert_dim = 6;
+    h->norm_gate_rank = 3;
+    h->has_attn_gate = h->has_raw_latents = true;
+}
+
 static void
 describe_latent_queries(struct lmq_hparams *h)
 {
@@ -385,6 +399,9 @@ static const struct {
     {"uneven", describe_uneven, false, "rows",
      "heads, those of keys and widths that differ from layer to layer, part of "
      "a head turns in one kind of layers, gates by softplus."},
+    {"gated-norms", describe_gated_norms, true, "rows",
+     "gates of norms; latents of queries and of gates normed and as they "
+     "were."},
 };
 
 static void

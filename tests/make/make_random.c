@@ -292,6 +292,19 @@ describe_layers(struct lmq_hparams *h)
     }
 }
 
+/* Where each layer's norms stand before, and no blocks side by side. */
+static void
+describe_norm_gates(struct lmq_hparams *h)
+{
+    bool may_have = h->residual == LMQ_RESIDUAL_SEQUENTIAL;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        may_have &= lmq_layer_norm_place(h, i) != LMQ_NORMS_AFTER;
+    h->norm_gate_rank = may_have && once_in(2) ? from_to(1, 6) : 0;
+    h->has_raw_latents =
+        h->kv_lora_rank > 0 && h->q_lora_rank > 0 && once_in(2);
+}
+
 static void
 describe_kinds(struct lmq_hparams *h)
 {
@@ -304,6 +317,7 @@ describe_kinds(struct lmq_hparams *h)
         h->layer_input_vocab = from_to(1, h->vocab_size + 3);
     h->n_streams = once_in(3) ? from_to(2, 4) : 0;
     describe_bypass(h);
+    describe_norm_gates(h);
     h->sparse_cut = once_in(2) ? number(0, 2) : 0;
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (once_in(3))

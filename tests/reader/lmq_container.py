@@ -33,7 +33,7 @@ ROLES = {
     41: ('per_layer_proj_norm', 'layer_input_dim'),
     4: ('blk.attn_norm', 'dim'), 5: ('blk.attn_q', 'heads*h seen'),
     25: ('blk.attn_q_a', 'q_lora_rank dim'), 26: ('blk.attn_q_a_norm', 'q_lora_rank'),
-    27: ('blk.attn_q_b', 'heads*h q_lora_rank'), 28: ('blk.attn_kv_a_mqa', 'k+t dim'),
+    27: ('blk.attn_q_b', 'heads*h q_latents'), 28: ('blk.attn_kv_a_mqa', 'k+t dim'),
     29: ('blk.attn_kv_a_norm', 'k'), 6: ('blk.attn_k', 'kv*h seen'),
     7: ('blk.attn_v', 'kv*v dim'), 14: ('blk.attn_q_norm?', 'q_norm'),
     15: ('blk.attn_k_norm?', 'k_norm'), 18: ('blk.attn_sinks', 'heads'),
@@ -73,7 +73,11 @@ ROLES = {
     73: ('blk.altup_correct_coef', 'n_streams n_streams'),
     74: ('blk.altup_correct_scale', 'dim'),
     75: ('blk.laurel_l', 'residual_rank dim'), 76: ('blk.laurel_r', 'dim residual_rank'),
-    77: ('blk.laurel_post_norm', 'dim'), 3: ('output_norm', 'dim'),
+    77: ('blk.laurel_post_norm', 'dim'),
+    78: ('blk.attn_norm_a', 'norm_gate_rank dim'),
+    79: ('blk.attn_norm_b', 'dim norm_gate_rank'),
+    80: ('blk.ffn_norm_a', 'norm_gate_rank dim'),
+    81: ('blk.ffn_norm_b', 'dim norm_gate_rank'), 3: ('output_norm', 'dim'),
     2: ('output', 'vocab_size dim')}
 
 HUGE, LONG = 16777216, 268435456
@@ -103,7 +107,7 @@ for _type, _limit, _default, _least, _names in (
         ('count', HUGE, 0, 0, 'delta_key_dim delta_value_dim step_rank gate_rank'),
         ('count', 16, 0, 0, 'conv_width'),
         ('count', HUGE, 0, 0, 'full_head_dim full_rotary_dim borrowing_hidden_dim '
-         'layer_input_dim layer_input_vocab residual_rank'),
+         'layer_input_dim layer_input_vocab residual_rank norm_gate_rank'),
         ('count', 8, 0, 0, 'n_streams'), ('count', 64, 0, 0, 'n_loops'),
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
@@ -116,7 +120,7 @@ for _type, _limit, _default, _least, _names in (
          'activation_slope value_scale beta_scale'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
-         'embedding_norm sinks attn_gate attn_gate_by_head attn_gate_softplus '
+         'embedding_norm sinks attn_gate attn_gate_by_head attn_gate_softplus raw_latents '
          'router_renormalises router_corrects '
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '

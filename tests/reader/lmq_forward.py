@@ -46,6 +46,8 @@ class Description:
             self.still = set()
         if not self.attention - self.full:      # section 12
             self.full, self.sliding_window, self.rope_local_theta = set(), 0, 0
+        if not (self.kv_lora_rank and self.q_lora_rank):
+            self.raw_latents = False
         self.has_state = self.recurrence != 'convolution'   # a recurrent layer
         self.selective = self.recurrence == 'selective'
         if self.recurrence != 'delta':
@@ -178,6 +180,9 @@ class Description:
            and 'after' not in map(self.place, range(self.n_layers)), 'residual_rank')
         m5(self.n_loops < 2 or not self.delta and not self.n_borrowing
            and not self.layer_input_dim and not self.n_streams, 'n_loops')
+        m5(not self.norm_gate_rank or self.residual == 'sequential'
+           and 'after' not in map(self.place, range(self.n_layers)), 'norm_gate_rank')
+        m5(not self.raw_latents or 2 * self.q_lora_rank <= HUGE, 'raw_latents')
         m5(not self.expert_norms or not self.n_experts
            or self.residual == 'sequential', 'expert_norms')
         if self.n_experts and self.bare != set(range(self.n_layers)):
@@ -267,7 +272,9 @@ class Description:
         sizes['alphas'] = self.n_delta_value_heads * (
             self.delta_key_dim if self.key_decays else 1)
         sizes['latents'] = self.gate_rank or self.dim
-        sizes['gated'] = sizes['latents'] if alone else self.dim
+        sizes['q_latents'] = self.q_lora_rank * (1 + self.raw_latents)
+        sizes['gated'] = sizes['latents'] if alone else (
+            sizes['q_latents'] if self.raw_latents else self.dim)
         sizes['ssm_norm'] = self.delta_value_dim if self.recurrence == 'delta' else values
         if not self.has_state:
             keys = values
@@ -365,6 +372,9 @@ class Description:
             if self.expert_norms and self.has_experts(i):
                 roles += [49] + ([46, 47, 48] if normed else [])
                 roles += [50] if normed and self.shared_dim else []
+            if self.norm_gate_rank:
+                roles += [78, 79] if mixes else []
+                roles += [80, 81] if self.has_experts(i) else []
             if self.has_experts(i):
                 roles += [19] + ([20] if self.router_corrects else [])
                 if self.shared_dim:
@@ -573,7 +583,8 @@ class Computation:
     def output(self, results, u, layer):
         results = self.d.value_scale * np.concatenate(results, axis=1)
         if self.d.attn_gate:
-            gate = self.product(u, 32, layer)
+            gate = self.product(self.latents(u, layer) if self.d.raw_latents else u,
+                                32, layer)
             gate = (np.log1p(np.exp(gate)) if self.d.attn_gate_softplus
                     else sigmoid(gate))
             results = results * np.repeat(
@@ -652,6 +663,17 @@ class Computation:
                          axis=1)
         return x
 
+    def latents(self, u, layer):
+        raw = self.product(u, 25, layer)
+        a = self.norm(raw, 26, layer, kind='rms')
+        return np.concatenate([a, raw], axis=1) if self.d.raw_latents else a
+
+    def gated(self, u, layer, a, b):
+        if not self.d.norm_gate_rank:
+            return u
+        z = self.product(u, a, layer)
+        return u * sigmoid(self.product(z * sigmoid(z), b, layer))
+
     def latent_attention(self, u, layer, long):
         """Section 8."""
         d, n = self.d, len(u)
@@ -660,8 +682,7 @@ class Computation:
         c = self.norm(m[:, :d.k], 29, layer, kind='rms')
         r = self.turn(m[:, None, d.k:], layer, long)[:, 0]
         if d.q_lora_rank:
-            a = self.norm(self.product(u, 25, layer), 26, layer, kind='rms')
-            q = self.product(a, 27, layer)
+            q = self.product(self.latents(u, layer), 27, layer)
         else:
             q = self.product(u, 5, layer)
         q = q.reshape(n, d.n_heads, d.h)
@@ -840,7 +861,7 @@ class Computation:
                 return self.norm(x, role, i)
             a, f = 0, 0
             if i not in d.feeding:
-                u = before(x, 4)
+                u = self.gated(before(x, 4), i, 78, 79)
                 a = after(self.attention(u, i, long), 16)
             if d.residual == 'sequential':
                 x = x + d.residual_scale * a
@@ -850,6 +871,8 @@ class Computation:
             if i not in d.bare:
                 if d.residual != 'parallel_one_norm':
                     u = before(x, 9)
+                if d.has_experts(i):
+                    u = self.gated(u, i, 80, 81)
                 f = after(self.feed_forward(u, x, i), 17)
             x = x + d.residual_scale * f
             if d.residual != 'sequential':

@@ -45,6 +45,41 @@ static const struct stored axk1_library_norms[] = {
     {AS_END, NULL, 0},
 };
 
+/* As published: queries and gates in one matrix, and gates of norms by other
+ * names than the library's. */
+static const struct stored axk2_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_STRAY, "model.layers.0.self_attn.indexer.wk.weight", 0},
+    {AS_STRAY, "model.layers.3.self_attn.indexer.k_norm.bias", 0},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored axk2_norms[] = {
+    {AS_NORM, "model.layers.#.input_layernorm.norm", LAYER(attn_norm)},
+    {AS_LINEAR, "model.layers.#.input_layernorm.W_down", LAYER(attn_norm_a)},
+    {AS_LINEAR, "model.layers.#.input_layernorm.W_up", LAYER(attn_norm_b)},
+    {AS_LINEAR, "model.layers.#.post_attention_layernorm.W_down",
+     LAYER(ffn_norm_a)},
+    {AS_LINEAR, "model.layers.#.post_attention_layernorm.W_up",
+     LAYER(ffn_norm_b)},
+    {AS_NORM, "model.layers.#.post_attention_layernorm.norm",
+     LAYER(ffn_norm)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored axk2_attention[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.q_a_proj", LAYER(q_a)},
+    {AS_NORM, "model.layers.#.self_attn.q_a_layernorm", LAYER(q_a_norm)},
+    {AS_Q_GATE, "model.layers.#.self_attn.q_b_proj", LAYER(q_b)},
+    {AS_LINEAR, "model.layers.#.self_attn.kv_a_proj_with_mqa", LAYER(kv_a)},
+    {AS_NORM, "model.layers.#.self_attn.kv_a_layernorm", LAYER(kv_a_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.kv_b_proj", LAYER(kv_b)},
+    {AS_LINEAR, "model.layers.#.self_attn.o_proj", LAYER(o)},
+    {AS_END, NULL, 0},
+};
+
 static const struct stored qwen_frame[] = {
     {AS_EMBEDDING, "transformer.wte", MODEL(embedding)},
     {AS_NORM, "transformer.ln_f", MODEL(norm)},
@@ -170,6 +205,37 @@ const struct family further_families[] = {
                    axk1_library_norms},
         .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
         .shape = {AXK1_SHAPE, .sparse = "0011"},
+    },
+    {
+        .name = "axk2",
+        .config =
+            "{'architectures': ['AXK2ForCausalLM'], 'hidden_act': 'silu', "
+            "'first_k_dense_replace': 1, 'gated_norm_rank': $norm_rank, "
+            "'index_head_dim': 16, 'index_n_heads': 2, "
+            "'index_topk': $positions, 'kv_lora_rank': $kv_rank, "
+            "'max_position_embeddings': $positions, 'model_type': 'axk2', "
+            "'moe_intermediate_size': $expert_dim, 'n_group': null, "
+            "'n_routed_experts': $experts, 'n_shared_experts': 1, "
+            "'norm_topk_prob': true, 'num_experts_per_tok': $used, "
+            "'num_key_value_heads': $kv_heads, 'q_lora_rank': $q_rank, "
+            "'qk_nope_head_dim': $nope_dim, "
+            "'qk_rope_head_dim': $rotary_dim, 'rms_norm_eps': 1e-06, "
+            "'rope_theta': 10000.0, 'routed_scaling_factor': 2.5, "
+            "'tie_word_embeddings': false, 'topk_group': null, " SIZE_KEYS
+            "'v_head_dim': $value_dim}",
+        .frame = axk2_frame,
+        .layers = {axk2_norms, axk2_attention, hf_mlp, deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION | HAS_OUTPUT_GATE,
+        .shape = {.dim = 56, .hidden = 88, .layers = 4, .heads = 4,
+                  .kv_heads = 4, .head_dim = 12 + 6, .value_dim = 14,
+                  .rotary_dim = 6, .q_rank = 30, .kv_rank = 18,
+                  .keeps_latents = true, .norm_rank = 11, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .is_interleaved = true,
+                  .theta = 10000, .n_experts = 8, .n_used = 3,
+                  .expert_dim = 36, .shared_dim = 36,
+                  .router = ORACLE_SIGMOID, .renormalises = true,
+                  .router_scale = 2.5, .sparse = "0111"},
     },
     {
         .name = "pangu-embedded",

@@ -111,6 +111,8 @@ class Model:
                    for i in range(h["n_layers"])):
             h["full_layers"] = []
             h["sliding_window"] = h["rope_local_theta"] = 0
+        if not h["kv_lora_rank"] or not h["q_lora_rank"]:
+            h["raw_latents"] = False
 
     def norm_place(self, layer):
         return "after" if layer in self.h["after_layers"] else \
@@ -293,6 +295,11 @@ class Model:
         need(h["n_loops"] < 2 or not h["delta_layers"] and not
              h["n_borrowing"] and not h["layer_input_dim"] and not
              h["n_streams"], "n_loops")
+        need(not h["norm_gate_rank"] or h["residual"] == "sequential" and
+             all(self.norm_place(i) != "after" for i in
+                 range(h["n_layers"])), "norm_gate_rank")
+        need(not h["raw_latents"] or 2 * h["q_lora_rank"] <= WIDTH,
+             "raw_latents")
         need(not h["expert_norms"] or not h["n_experts"] or
              h["residual"] == "sequential", "expert_norms")
 
@@ -345,6 +352,11 @@ class Model:
                     self.norm_place(layer) != "before" or
                     last == "post_ffw_norm" and self.norms_mixture(layer)):
                 yield last, (dim,), False, bias
+        for name, there in (("attn_norm", self.mixes(layer)),
+                            ("ffn_norm", self.has_experts(layer))):
+            if there and h["norm_gate_rank"]:
+                yield name + "_a", (h["norm_gate_rank"], dim), False, False
+                yield name + "_b", (dim, h["norm_gate_rank"]), False, False
         if layer in h["delta_layers"]:
             yield from self.recurrent(layer, dim)
         if not attends:
@@ -352,7 +364,7 @@ class Model:
         elif k and rank:
             yield "attn_q_a", (rank, dim), False, True
             yield "attn_q_a_norm", (rank,), False, False
-            yield "attn_q_b", (q, rank), False, True
+            yield "attn_q_b", (q, self.seen_latents()), False, True
         else:
             yield "attn_q", (q, dim), False, True
         if not attends:
@@ -383,7 +395,8 @@ class Model:
             yield "attn_sinks", (heads,), False, False
         if h["attn_gate"] and attends:
             own = 1 if h["attn_gate_by_head"] else v
-            yield "attn_gate", (heads * own, dim), False, True
+            seen = self.seen_latents() if h["raw_latents"] else dim
+            yield "attn_gate", (heads * own, seen), False, True
         if attends and norms and h["sub_norms"]:
             yield "attn_sub_norm", (heads * v,), False, bias
         if attends:
@@ -433,6 +446,9 @@ class Model:
         if h["shared_dim"]:
             yield from self.network("ffn_%s_shexp", h["shared_dim"])
             yield "ffn_gate_inp_shexp", (dim,), True, False
+
+    def seen_latents(self):
+        return (2 if self.h["raw_latents"] else 1) * self.h["q_lora_rank"]
 
     def recurrent_names(self, layer):
         return ["attn_" + name for name in "q k v gate output".split()] if \
@@ -507,9 +523,9 @@ class Model:
             if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 78,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 82,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 77 or r.name not in shapes:
+            if r.role == 0 or r.role > 81 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -683,6 +699,7 @@ class Model:
     def mixed(self, layer, at, xs, n):
         h, after = self.h, self.norm_place(layer) == "after"
         u = [x if after else self.norm(at + "attn_norm", x) for x in xs]
+        u = [self.gated(at + "attn_norm", x) for x in u]
         a = self.mixture(layer, at, u, n)
         if self.norm_place(layer) != "before":
             a = [self.norm(at + "post_attention_norm", x) for x in a]
@@ -709,6 +726,8 @@ class Model:
             u = [x if place == "after" else self.norm(at + "ffn_norm", x)
                  for x in base]
         out = []
+        if self.has_experts(layer):
+            u = [self.gated(at + "ffn_norm", x) for x in u]
         for x, v in zip(xs, u):
             f = self.experts(at, v, x) if self.has_experts(layer) else \
                 self.feed(at + "ffn_%s", v, h["sub_norms"] and
@@ -903,7 +922,9 @@ class Model:
                     w = self.product("%sattn_v_b.%d" % (at, i), w)
                 mixed += w
             if h["attn_gate"]:
-                gate = self.product(at + "attn_gate", u[p])
+                gate = self.product(
+                    at + "attn_gate", self.query_latents(at, u[p])
+                    if h["raw_latents"] else u[p])
                 own = len(mixed) // len(gate)
                 opens = softplus if h["attn_gate_softplus"] else sigmoid
                 mixed = [a * opens(gate[i // own])
@@ -943,6 +964,18 @@ class Model:
             for j, w in enumerate(weights[:p + 1 - first]))
             for d in range(len(values[0]))]
 
+    def gated(self, name, u):
+        if not self.h["norm_gate_rank"]:
+            return u
+        z = [a * sigmoid(a) for a in self.product(name + "_a", u)]
+        return [a * sigmoid(b) for a, b in
+                zip(u, self.product(name + "_b", z))]
+
+    def query_latents(self, at, x):
+        raw = self.product(at + "attn_q_a", x)
+        q = self.norm(at + "attn_q_a_norm", raw, "rms")
+        return q + raw if self.h["raw_latents"] else q
+
     def latents(self, layer, at, u, n):  # section 8
         h, k = self.h, self.h["kv_lora_rank"]
         still = h["head_dim"] - self.rotary
@@ -953,9 +986,7 @@ class Model:
             keys.append([c + self.turn(layer, m[k:], 0, p, n)])
             values.append([c])
             if h["q_lora_rank"]:
-                q = self.norm(at + "attn_q_a_norm",
-                              self.product(at + "attn_q_a", x), "rms")
-                q = self.product(at + "attn_q_b", q)
+                q = self.product(at + "attn_q_b", self.query_latents(at, x))
             else:
                 q = self.product(at + "attn_q", x)
             queries.append(
