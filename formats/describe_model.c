@@ -144,6 +144,7 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
         say(words, "gates by latents of %u", h->gate_rank);
     if (h->has_key_decays)
         say(words, "a time step for each key");
+    say_number(words, "decays above exp of -", h->decay_floor, 0);
     if (h->has_sigmoid_gates)
         say(words, "states gated by sigmoid");
     if (h->has_step_norms)

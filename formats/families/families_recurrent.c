@@ -167,6 +167,33 @@ static const struct lmq_hf_only kimi_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key ling3_keys[] = {
+    KEY("model_max_length", context, ALIAS),
+    KEY_OR_NULL("q_lora_rank", q_lora_rank, 0),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    KEY("num_experts", n_experts, 512),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("num_experts_per_token", n_experts_used, ALIAS),
+    KEY("moe_intermediate_size", expert_dim, 768),
+    KEY("n_group", n_expert_groups, 8),
+    KEY("num_expert_group", n_expert_groups, ALIAS),
+    KEY("topk_group", n_expert_groups_used, 4),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("moe_renormalize", router_renormalises, ALIAS),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    END,
+};
+
+static const struct lmq_hf_only ling3_only[] = {
+    WORD("score_function", "sigmoid"),
+    NUMBER("no_kda_lora", 1),
+    WORD("gated_attention_proj_granularity_type", "head_wise"),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key lfm2_keys[] = {
     KEY("block_ff_dim", hidden_dim, ALIAS),
     KEY("conv_L_cache", conv_width, 3),
@@ -361,6 +388,16 @@ const struct lmq_family lmq_recurrent_families[] = {
               .joins = LMQ_JOINS_NO_CONV, .head = LMQ_GGUF_HEAD_MUST,
               .begin = lmq_gguf_begin_kimi,
               .finish = lmq_gguf_finish_kimi}},
+    {.name = "bailingmoe3",
+     .hf = {.classes = {{"BailingHybridForCausalLM", "bailing_hybrid", NULL,
+                         false},
+                        {"BailingMoeV3ForCausalLM", NULL, NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-6), .context = 262144, .theta = 6e6,
+            .has_layer_types = true, .keys = {sizes, ling3_keys},
+            .only = ling3_only, .begin = lmq_hf_begin_ling3,
+            .windows = lmq_hf_windows_ling3, .finish = lmq_hf_finish_ling3,
+            BIASES}},
     {.name = "lfm2", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Lfm2ForCausalLM", "lfm2", NULL, false}},
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,

@@ -1,7 +1,7 @@
 /*
- * hf_kimi.c - what config.json says of Kimi Linear: the gated delta rule with a
- * decay for each key in most layers, latent attention without positions in the
- * others.
+ * hf_kimi.c - what config.json says of Kimi Linear and of Ling 3: the gated
+ * delta rule with a decay for each key in most layers, latent attention in the
+ * others, which has positions in Ling 3 alone.
  *
  * The makers' files say of recurrent layers what they say in an object of its
  * own, in which layers count from 1; the library writes plain keys.
@@ -110,6 +110,93 @@ lmq_hf_finish_kimi(struct lmq_hf_config *config)
     lmq_hf_share_experts(config, shared_key, 1);
     if (h->n_experts > 0)
         lmq_hf_route_by_sigmoid(h);
+    lmq_hf_read_further(config, "num_nextn_predict_layers");
+    lmq_hf_finish_silu(config);
+}
+
+/* ---- Ling 3 ---- */
+
+/* What is left of a state has a bound, if nothing else is said. */
+static void
+read_floor(struct lmq_hf_config *config)
+{
+    static const char key[] = "kda_lower_bound";
+    double bound = lmq_hf_real(config, config->json, key, -5);
+
+    if (!lmq_hf_switch(config, config->json, "kda_safe_gate", true))
+        return;
+    if (bound >= 0)
+        lmq_hf_fail(config, "'%s' in the configuration is %g, expected less "
+                            "than 0",
+                    key, bound);
+    config->hparams->decay_floor = -bound;
+}
+
+/* The library writes the width of heads that turn under the makers' key, and
+ * theirs under another. */
+void
+lmq_hf_begin_ling3(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    const json_t *json = config->json;
+
+    lmq_hf_begin_any_part(config);
+    h->n_delta_key_heads = h->n_delta_value_heads =
+        lmq_hf_count(config, json, "linear_num_heads", h->n_heads);
+    h->delta_key_dim = h->delta_value_dim =
+        lmq_hf_count(config, json, "linear_head_dim",
+                     lmq_hf_count(config, json, "head_dim", 128));
+    h->conv_width =
+        lmq_hf_count(config, json, "linear_conv_kernel_dim",
+                     lmq_hf_count(config, json, "short_conv_kernel_size", 4));
+    h->has_key_decays = h->has_sigmoid_gates = true;
+    h->has_attn_gate = h->has_head_gate = true;
+    read_floor(config);
+}
+
+/* Where "layer_types" does not say it, the last layer of each group has
+ * attention, and what is left behind the last whole group. */
+void
+lmq_hf_windows_ling3(struct lmq_hf_config *config)
+{
+    uint32_t period = lmq_hf_period(config, "layer_group_size", 6);
+    uint32_t n = lmq_hf_layers(config);
+
+    if (lmq_hf_has(config->json, "layer_types"))
+        return;
+    for (uint32_t i = 0; i < n / period * period; i++)
+        if ((i + 1) % period != 0)
+            lmq_hf_mark(config, i, LMQ_LAYER_DELTA);
+}
+
+/* Limits of gates that some layers may have. */
+static void
+expect_no_limits(struct lmq_hf_config *config, const char *key)
+{
+    const json_t *list = lmq_hf_list(config, config->json, key), *limit;
+    size_t i;
+
+    json_array_foreach(list, i, limit)
+        if (!json_is_null(limit) &&
+            !(json_is_number(limit) && !(json_number_value(limit) > 0)))
+            lmq_hparams_refuse(config->hparams, "'%s' that limits layer %zu",
+                               key, i);
+}
+
+void
+lmq_hf_finish_ling3(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    const char *shared_key = "num_shared_experts";
+
+    if (!lmq_hf_has(config->json, shared_key))
+        shared_key = "n_shared_experts";
+    lmq_hf_mark_first_dense(config, "first_k_dense_replace", 2);
+    lmq_hf_share_experts(config, shared_key, 1);
+    if (h->n_experts > 0)
+        lmq_hf_route_by_sigmoid(h);
+    expect_no_limits(config, "expert_swiglu_limit_list");
+    expect_no_limits(config, "share_expert_swiglu_limit_list");
     lmq_hf_read_further(config, "num_nextn_predict_layers");
     lmq_hf_finish_silu(config);
 }

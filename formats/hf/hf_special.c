@@ -353,7 +353,7 @@ expect_whole_part(struct lmq_hf_config *config)
 /* All heads share one latent vector; what a head makes of it has as many heads
  * as there are queries. */
 static void
-begin_latent(struct lmq_hf_config *config, uint32_t usual)
+begin_latent_heads(struct lmq_hf_config *config, uint32_t usual)
 {
     struct lmq_hparams *h = config->hparams;
     uint64_t nope =
@@ -361,7 +361,6 @@ begin_latent(struct lmq_hf_config *config, uint32_t usual)
 
     h->head_dim = lmq_hf_width(config, nope + h->rotary_dim, 1);
     h->n_kv_heads = h->n_heads;
-    expect_whole_part(config);
     if (h->norm_eps < 1e-6 || h->norm_eps > 1e-6)
         h->latent_eps = 1e-6; /* whatever the file says */
     if (nope == 0 || h->rotary_dim == 0 || h->value_dim == 0 ||
@@ -369,6 +368,20 @@ begin_latent(struct lmq_hf_config *config, uint32_t usual)
         lmq_hf_fail(config, "'qk_nope_head_dim', 'qk_rope_head_dim', "
                             "'v_head_dim' or 'kv_lora_rank' in the "
                             "configuration is 0");
+}
+
+static void
+begin_latent(struct lmq_hf_config *config, uint32_t usual)
+{
+    begin_latent_heads(config, usual);
+    expect_whole_part(config);
+}
+
+/* One whose classes do not look at how large a part turns. */
+void
+lmq_hf_begin_any_part(struct lmq_hf_config *config)
+{
+    begin_latent_heads(config, 128);
 }
 
 void

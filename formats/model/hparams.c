@@ -247,6 +247,7 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (!has_delta || h->recurrence != LMQ_RECURRENCE_DELTA) {
         h->gate_rank = 0;
         h->has_key_decays = h->has_sigmoid_gates = false;
+        h->decay_floor = 0;
     }
     if (!h->has_step_norms)
         h->has_step_norm_weights = false;

@@ -226,6 +226,8 @@ struct lmq_hparams {
     bool has_bare_states;    /* what a state gives has no norm */
     double state_eps;        /* of this norm; 0: norm_eps */
     double beta_scale;       /* of how much the delta rule writes; 1 */
+    double decay_floor;      /* of the logarithm of what it leaves: that is no
+                                less than -this; 0: any */
     uint32_t step_rank;      /* time steps by two matrices; 0: by one */
     uint32_t gate_rank;      /* likewise the gates of a delta rule */
     bool has_key_decays;     /* of a delta rule each key of a value head has a

@@ -110,6 +110,7 @@ const struct lmq_field lmq_fields[] = {
     REAL(latent_eps, LMQ_SELDOM),
     REAL(state_eps, LMQ_SELDOM),
     REAL(beta_scale, LMQ_SELDOM),
+    REAL(decay_floor, LMQ_SELDOM),
     SWITCH("gated", is_gated),
     SWITCH("embedding_norm", has_embedding_norm),
     SWITCH("sinks", has_sinks),

@@ -88,6 +88,9 @@ set_lengths(const struct lmq_member *member)
  * which processors take a hundred times as long. */
 #define LEAST_LEFT 0x1p-64f
 
+/* A sigmoid of more is 1, or next to nothing. */
+#define MOST_RATE 80.0f
+
 /* What a time step leaves of the state. */
 static float
 decay_of(float decay, float step)
@@ -117,9 +120,34 @@ set_key_decays(const struct lmq_member *member, float decay, float *steps)
             steps[i] = 0;
 }
 
-/* a = exp(-exp(A) step), step = softplus(a + bias): what a token leaves of the
- * state; of a selective one the step itself. b = scale sigmoid(b), or the step:
- * how much it writes. */
+/* exp(-floor sigmoid(exp(A) a)): of all that share A. */
+static void
+set_decays_above(const struct lmq_member *member, float decay, float *a,
+                 size_t n)
+{
+    const struct lmq_kernels *kernels = member->kernels;
+    float rate = isfinite(decay) ? (float)lmq_exp((double)decay) : NAN;
+
+    for (size_t i = 0; i < n; i++) {
+        float x = rate * a[i]; /* which may be too large */
+        a[i] = !isfinite(a[i]) || isnan(rate) ? NAN
+               : a[i] == 0                     ? 0
+               : x > MOST_RATE                 ? MOST_RATE
+               : x < -MOST_RATE                ? -MOST_RATE
+                                               : x;
+    }
+    kernels->sigmoid(a, n);
+    kernels->scale(a, n, -(float)member->h->decay_floor);
+    kernels->exp(a, n);
+    for (size_t i = 0; i < n; i++)
+        if (a[i] < LEAST_LEFT)
+            a[i] = 0;
+}
+
+/* a = exp(-exp(A) step), step = softplus(a + bias), or with a floor
+ * exp(-floor sigmoid(exp(A) (a + bias))): what a token leaves of the state; or
+ * of a selective one the step itself. b = scale sigmoid(b), or the step: how
+ * much it writes. */
 static void
 set_steps(const struct lmq_member *member)
 {
@@ -133,7 +161,8 @@ set_steps(const struct lmq_member *member)
         float *a = member->work->delta_alpha + t * n_steps;
         float *b = member->work->delta_beta + t * n_heads;
         kernels->add(a, part->delta_alpha.bias, n_steps);
-        kernels->softplus(a, n_steps);
+        if (!(member->h->decay_floor > 0))
+            kernels->softplus(a, n_steps);
         if (lmq_is_selective(member->h))
             continue;
         if (lmq_is_state_space(member->h)) {
@@ -143,7 +172,10 @@ set_steps(const struct lmq_member *member)
             kernels->scale(b, n_heads, (float)member->h->beta_scale);
         }
         for (size_t i = 0; i < n_heads; i++)
-            if (member->h->has_key_decays)
+            if (member->h->decay_floor > 0)
+                set_decays_above(member, part->delta_decay[i], a + i * n_keys,
+                                 n_keys);
+            else if (member->h->has_key_decays)
                 set_key_decays(member, part->delta_decay[i], a + i * n_keys);
             else
                 a[i] = decay_of(part->delta_decay[i], a[i]);

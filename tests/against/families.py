@@ -53,6 +53,10 @@ LATENT = dict(SIZES, num_key_value_heads=4, kv_lora_rank=24,
               moe_intermediate_size=48, first_k_dense_replace=1,
               n_routed_experts=8, num_experts_per_tok=3)
 
+LING3 = dict({k: v for k, v in LATENT.items() if k != "n_routed_experts"},
+             num_local_experts=8, head_dim=12, layer_group_size=4,
+             short_conv_kernel_size=3)
+
 MIMO2 = dict(SIZES, num_attention_heads=8, head_dim=24, v_head_dim=20,
              sliding_window=WINDOW, n_routed_experts=8,
              num_experts_per_tok=3, moe_intermediate_size=48)
@@ -641,6 +645,11 @@ TABLE = [
         n_group=1, topk_group=1, first_k_dense_replace=2,
         norm_topk_prob=False, rope_parameters=dict(YARN, mscale=1.0,
         mscale_all_dim=1.0))),
+    ("Ling 3", "bailing_hybrid", dict(LING3, q_lora_rank=20, n_group=2,
+        topk_group=1)),
+    ("Ling 3 (any decay, groups of 2)", "bailing_hybrid", dict(LING3,
+        kda_safe_gate=False, layer_group_size=2, n_group=1, topk_group=1,
+        rms_norm_eps=1e-4, norm_topk_prob=False)),
     ("A.X K2", "axk2", dict(LATENT, q_lora_rank=32, n_group=4, topk_group=2,
         gated_norm_rank=12, index_topk=192, index_head_dim=16,
         index_n_heads=2)),

@@ -205,6 +205,63 @@ static const struct stored mlx_kimi_rest[] = {
     {AS_END, NULL, 0},
 };
 
+/* Ling 3 as published: layers of both kinds call their parts alike. */
+static const struct stored ling3_frame[] = {
+    {AS_EMBEDDING, "model.word_embeddings", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored ling3_attention[] = {
+    {AS_LINEAR, "model.layers.#.attention.q_a_proj", LAYER(q_a)},
+    {AS_NORM, "model.layers.#.attention.q_a_layernorm", LAYER(q_a_norm)},
+    {AS_LINEAR, "model.layers.#.attention.q_b_proj", LAYER(q_b)},
+    {AS_LINEAR, "model.layers.#.attention.kv_a_proj_with_mqa", LAYER(kv_a)},
+    {AS_NORM, "model.layers.#.attention.kv_a_layernorm", LAYER(kv_a_norm)},
+    {AS_LINEAR, "model.layers.#.attention.kv_b_proj", LAYER(kv_b)},
+    {AS_LINEAR, "model.layers.#.attention.g_proj", LAYER(gate)},
+    {AS_LINEAR, "model.layers.#.attention.dense", LAYER(o)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored ling3_layer[] = {
+    {AS_LINEAR, "model.layers.#.attention.q_proj", LAYER(delta.q)},
+    {AS_LINEAR, "model.layers.#.attention.k_proj", LAYER(delta.k)},
+    {AS_LINEAR, "model.layers.#.attention.v_proj", LAYER(delta.v)},
+    {AS_WEIGHT, "model.layers.#.attention.f_proj", LAYER(delta.alpha)},
+    {AS_STEPS, "model.layers.#.attention.dt_bias", LAYER(delta)},
+    {AS_DECAYS, "model.layers.#.attention.A_log", LAYER(delta)},
+    {AS_LINEAR, "model.layers.#.attention.b_proj", LAYER(delta.beta)},
+    {AS_LINEAR, "model.layers.#.attention.g_proj", LAYER(delta.gate)},
+    {AS_CONV_PART, "model.layers.#.attention.q_conv1d", 0},
+    {AS_CONV_PART, "model.layers.#.attention.k_conv1d", 1},
+    {AS_CONV_PART, "model.layers.#.attention.v_conv1d", 2},
+    {AS_NORM, "model.layers.#.attention.o_norm", LAYER(delta.norm)},
+    {AS_LINEAR, "model.layers.#.attention.dense", LAYER(delta.out)},
+    {AS_END, NULL, 0},
+};
+
+#define LING3_CONFIG                                                          \
+    "{'architectures': ['BailingMoeV3ForCausalLM'], 'bos_token_id': null, "   \
+    "'eos_token_id': 2, 'first_k_dense_replace': 1, "                         \
+    "'gated_attention_proj_granularity_type': 'head_wise', "                  \
+    "'head_dim': $delta_key_dim, 'hidden_act': 'silu', 'hidden_size': $dim, " \
+    "'intermediate_size': $hidden, 'kda_lower_bound': -5.0, "                 \
+    "'kda_safe_gate': true, 'kv_lora_rank': $kv_rank, "                       \
+    "'layer_group_size': 3, 'max_position_embeddings': $positions, "          \
+    "'model_type': 'bailing_hybrid', 'moe_intermediate_size': $expert_dim, "  \
+    "'n_group': $groups, 'no_kda_lora': true, 'norm_topk_prob': true, "       \
+    "'num_attention_heads': $heads, 'num_experts': $experts, "                \
+    "'num_experts_per_tok': $used, 'num_hidden_layers': $layers, "            \
+    "'num_key_value_heads': $heads, 'num_nextn_predict_layers': 1, "          \
+    "'num_shared_experts': 1, 'q_lora_rank': $q_rank, "                       \
+    "'qk_nope_head_dim': $nope_dim, 'qk_rope_head_dim': $rotary_dim, "        \
+    "'rms_norm_eps': 1e-05, 'rope_theta': 6000000.0, "                        \
+    "'routed_scaling_factor': 2.5, 'short_conv_kernel_size': $conv_width, "   \
+    "'tie_word_embeddings': false, 'topk_group': $groups_used, "              \
+    "'v_head_dim': $value_dim, 'vocab_size': $vocab}"
+
 #define KIMI                                                                  \
     .config =                                                                 \
         "{'architectures': ['KimiLinearForCausalLM'], 'bos_token_id': 1, "    \
@@ -373,6 +430,26 @@ const struct family recurrent_families[] = {
         KIMI,
         .layers = {hf_norms, mlx_latent_layer, hf_mlp, kimi_layer,
                    mlx_kimi_rest},
+    },
+    {
+        .name = "ling3",
+        .config = LING3_CONFIG,
+        .frame = ling3_frame,
+        .layers = {hf_norms, ling3_attention, hf_mlp, ling3_layer,
+                   deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION | HAS_OUTPUT_GATE,
+        .shape = {MIXED_SHAPE, .activation = oracle_silu, .dim = 56,
+                  .hidden = 92, .layers = 4, .delta = "1100", .theta = 6e6,
+                  .head_dim = 12 + 6, .rotary_dim = 6, .value_dim = 14,
+                  .q_rank = 26, .kv_rank = 22, .is_interleaved = true,
+                  .gates_heads = true, .delta_keys = 4, .delta_values = 4,
+                  .delta_key_dim = 20, .delta_value_dim = 20,
+                  .key_decays = true, .sigmoid_gates = true,
+                  .decay_floor = 5, .latent_eps = 1e-6, .sparse = "0111",
+                  .n_experts = 8, .n_used = 2, .expert_dim = 36,
+                  .shared_dim = 36, .router = ORACLE_SIGMOID,
+                  .renormalises = true, .router_scale = 2.5, .n_groups = 4,
+                  .n_groups_used = 2, .group_best = 2},
     },
     {
         .name = "lfm2",

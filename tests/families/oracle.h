@@ -204,6 +204,8 @@ struct oracle_shape {
     size_t step_rank, gate_rank; /* rows of alpha_a, of gate_a */
     bool key_decays;         /* of a delta rule: alpha has a row for each key of
                                 a value head */
+    double decay_floor;      /* likewise: of the logarithm of what is left; 0:
+                                there is none */
     bool sigmoid_gates;      /* likewise, and no SiLU */
     double step_eps;         /* of its norm, of keys', of queries'; 0: there
                                 are none */

@@ -323,8 +323,10 @@ delta_rule(const struct oracle *o, const struct oracle_delta *w,
             size_t i = t * heads + head;
             for (size_t r = 0; r < keys; r++) {
                 double a = alpha[s->key_decays ? i * keys + r : i];
-                decays[r] = exp(-exp((double)w->decay[head]) *
-                                log(1 + exp(a)));
+                double rate = exp((double)w->decay[head]);
+                decays[r] = exp(s->decay_floor > 0
+                                    ? -s->decay_floor * oracle_sigmoid(rate * a)
+                                    : -rate * log(1 + exp(a)));
             }
             delta_step(s, state, q + key, k + key, v + i * values, decays,
                        oracle_or_one(s->beta_scale) * oracle_sigmoid(beta[i]),

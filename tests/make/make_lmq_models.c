@@ -306,6 +306,7 @@ describe_mixed(struct lmq_hparams *h)
     describe_delta(h);
     h->layers[1] |= LMQ_LAYER_AFTER;
     h->beta_scale = 2;
+    h->decay_floor = 3;
     h->state_eps = 0.01;
 }
 
@@ -392,8 +393,8 @@ static const struct {
      "state spaces of which each key decays for itself, norms of time steps "
      "with weights."},
     {"mixed", describe_mixed, false, "rows",
-     "the gated delta rule that writes twice as much, with an epsilon of its "
-     "own, and a layer with norms after."},
+     "the gated delta rule that writes twice as much and forgets no more than "
+     "so much, with an epsilon of its own, and a layer with norms after."},
     {"key-decays", describe_key_decays, false, "rows",
      "a delta rule of which each key decays for itself, latents of gates."},
     {"uneven", describe_uneven, false, "rows",

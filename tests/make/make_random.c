@@ -134,6 +134,7 @@ describe_recurrence(struct lmq_hparams *h)
     h->has_step_norm_weights = once_in(2);
     h->has_key_decays = once_in(2);
     h->has_sigmoid_gates = once_in(2);
+    h->decay_floor = once_in(2) ? number(0.1, 6) : 0;
     for (uint32_t i = 0; i < h->n_layers; i++) {
         if (once_in(2))
             h->layers[i] |= LMQ_LAYER_DELTA |

@@ -113,7 +113,7 @@ for _type, _limit, _default, _least, _names in (
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
          'score_growth glu_limit glu_offset sparse_cut latent_eps router_reach '
-         'router_softcap state_eps'),
+         'router_softcap state_eps decay_floor'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '

@@ -57,7 +57,7 @@ class Description:
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
                     'glu_offset router_reach router_softcap value_scale state_eps '
-                    'beta_scale').split():
+                    'beta_scale decay_floor').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
     def place(self, layer):
@@ -632,9 +632,12 @@ class Computation:
         g = self.product(self.product(u, 65, layer) if d.gate_rank else u,
                          roles[3], layer)
         g = (sigmoid(g) * (1 if d.sigmoid_gates else g)).reshape(n, heads, -1)
-        t = np.log1p(np.exp(self.product(seen, 33, layer)))
+        a = self.product(seen, 33, layer)
+        t = np.log1p(np.exp(a))
         rates = np.exp(self.tensor(35, layer)).reshape(heads, -1)
         decay, o = np.exp(-rates * t.reshape(n, heads, -1)), np.empty_like(v)
+        if delta and d.decay_floor > 0:
+            decay = np.exp(-d.decay_floor * sigmoid(rates * a.reshape(n, heads, -1)))
         for i in range(heads):
             j, s = i * keys // heads, np.zeros((c, d.delta_value_dim))
             for p in range(n):

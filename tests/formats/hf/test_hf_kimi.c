@@ -118,6 +118,69 @@ START_TEST(a_kimi_linear_says_things_in_several_ways)
 }
 END_TEST
 
+/* By its makers' words; what is left behind whole groups has attention. */
+START_TEST(ling_3_flash)
+{
+    static const char class[] = "BailingMoeV3ForCausalLM";
+    struct model *m = read_model(
+        "{'architectures':['BailingMoeV3ForCausalLM'],"
+        "'first_k_dense_replace':2,'gated_attention_proj_granularity_type':"
+        "'head_wise','head_dim':128,'hidden_act':'silu','hidden_size':2560,"
+        "'intermediate_size':6144,'kda_lower_bound':-5.0,"
+        "'kda_safe_gate':true,'kv_lora_rank':512,'layer_group_size':6,"
+        "'max_position_embeddings':262144,'model_type':'bailing_hybrid',"
+        "'moe_intermediate_size':768,'n_group':8,'no_kda_lora':true,"
+        "'norm_topk_prob':true,'num_attention_heads':32,'num_experts':512,"
+        "'num_experts_per_tok':8,'num_hidden_layers':42,"
+        "'num_key_value_heads':32,'num_nextn_predict_layers':1,"
+        "'num_shared_experts':1,'partial_rotary_factor':0.5,"
+        "'q_lora_rank':null,'qk_nope_head_dim':128,'qk_rope_head_dim':64,"
+        "'rms_norm_eps':1e-06,'rope_theta':6000000.0,"
+        "'routed_scaling_factor':2.5,'short_conv_kernel_size':4,"
+        "'tie_word_embeddings':false,'topk_group':4,'v_head_dim':128,"
+        "'vocab_size':157184}");
+
+    ck_assert_str_eq(m->h.architecture, "bailingmoe3");
+    assert_sizes(&m->h, 42, 2560, 6144, 32, 32, 192);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxxxx.");
+    ck_assert(lmq_layer_is(&m->h, 1, LMQ_LAYER_DENSE) &&
+              !lmq_layer_is(&m->h, 2, LMQ_LAYER_DENSE));
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 32);
+    ck_assert_uint_eq(m->h.delta_value_dim, 128);
+    ck_assert_uint_eq(m->h.conv_width, 4);
+    ck_assert_uint_eq(m->h.step_rank + m->h.gate_rank, 0);
+    assert_near(m->h.decay_floor, 5);
+    ck_assert(m->h.has_key_decays && m->h.has_sigmoid_gates);
+    ck_assert(m->h.has_attn_gate && m->h.has_head_gate);
+    ck_assert_uint_eq(m->h.n_expert_groups, 8);
+    ck_assert_uint_eq(m->h.n_expert_groups_used, 4);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert_uint_eq(m->source.n_further_layers, 1);
+    assert_near(m->h.rope_theta, 6e6);
+    /* As the library saves it. */
+    m = read_small("BailingHybridForCausalLM",
+                   "'head_dim':8,'linear_head_dim':24,'layer_group_size':3,"
+                   "'linear_num_heads':2,'linear_conv_kernel_dim':3,"
+                   "'kda_safe_gate':false,'num_local_experts':16,"
+                   "'model_max_length':99,'num_expert_group':2,"
+                   "'topk_group':1,'n_shared_experts':2,"
+                   "'moe_intermediate_size':10");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xx.xx...");
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 2);
+    ck_assert_uint_eq(m->h.delta_key_dim, 24);
+    ck_assert_uint_eq(m->h.conv_width, 3);
+    ck_assert_uint_eq(m->h.context, 99);
+    ck_assert_uint_eq(m->h.shared_dim, 20);
+    ck_assert(!(m->h.decay_floor > 0));
+    assert_wrong(class, "'kda_lower_bound':0.5",
+                 "'kda_lower_bound' in the configuration is 0.5, expected less "
+                 "than 0");
+    assert_unsupported(class, "'expert_swiglu_limit_list':[null,0,7.0]",
+                       "'expert_swiglu_limit_list' that limits layer 2");
+    assert_unsupported(class, "'no_kda_lora':false", "'no_kda_lora' false");
+}
+END_TEST
+
 START_TEST(a_kimi_linear_that_makes_no_sense_is_refused)
 {
     static const char class[] = "KimiLinearForCausalLM";
@@ -388,6 +451,7 @@ main(void)
     const TTest *const tests[] = {
         kimi_linear_48b,
         a_kimi_linear_says_things_in_several_ways,
+        ling_3_flash,
         a_kimi_linear_that_makes_no_sense_is_refused,
         convolutions_that_do_not_fit_are_refused,
         attention_has_no_convolutions,

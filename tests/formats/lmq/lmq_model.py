@@ -842,14 +842,20 @@ class Model:
             mixed = []
             for i in range(heads):
                 key, query = k[i * keys // heads], q[i * keys // heads]
-                ts = [math.log(1 + math.exp(a)) for a in (
-                    alpha[i * c:i * c + c] if h["key_decays"] and not space
-                    else [alpha[i]] * c)]
+                rows = alpha[i * c:i * c + c] if h["key_decays"] and \
+                    not space else [alpha[i]] * c
+                ts = [math.log(1 + math.exp(a)) for a in rows]
                 t = ts[0]
                 own_decays = decay[i * c:i * c + c] if selective else \
                     [decay[i]] * c
-                s[i] = [[math.exp(-math.exp(left) * step) * a for a in row]
-                        for left, step, row in zip(own_decays, ts, s[i])]
+                kept = [math.exp(-math.exp(left) * step)
+                        for left, step in zip(own_decays, ts)]
+                if h["decay_floor"] and not space:
+                    kept = [math.exp(-h["decay_floor"] *
+                                     sigmoid(math.exp(left) * a))
+                            for left, a in zip(own_decays, rows)]
+                s[i] = [[left * a for a in row]
+                        for left, row in zip(kept, s[i])]
                 e = [t * a for a in v[i]] if space else [
                     h["beta_scale"] * sigmoid(beta[i]) *
                     (v[i][j] - sum(key[r] * s[i][r][j] for r in range(c)))
