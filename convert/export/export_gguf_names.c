@@ -28,12 +28,15 @@ recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
         return is_short ? "shortconv.conv" : NULL;
     case LMQ_ROLE_DELTA_ALPHA:
         return place->part == LMQ_PART_BIAS || lmq_is_selective(h) ? "ssm_dt"
-               : h->has_key_decays ? "ssm_f_b"
-                                   : NULL;
+               : !h->has_key_decays ? NULL
+               : h->step_rank > 0   ? "ssm_f_b"
+                                    : "ssm_f_a";
     case LMQ_ROLE_DELTA_ALPHA_A:
         return "ssm_f_a";
     case LMQ_ROLE_ATTN_GATE:
-        return h->has_key_decays ? "ssm_g_b" : NULL;
+        return !h->has_key_decays ? NULL
+               : h->gate_rank > 0 ? "ssm_g_b"
+                                  : "ssm_g_a";
     case LMQ_ROLE_ATTN_GATE_A:
         return "ssm_g_a";
     case LMQ_ROLE_DELTA_BA:

@@ -193,6 +193,7 @@ arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
     struct lmq_source as = {
         .has_tiled_values = form->has_tiled_values,
         .has_decay_itself = (form->keys & LMQ_GGUF_ANY_STATE) != 0,
+        .has_decay_above = (form->keys & LMQ_GGUF_DECAY_FLOOR) != 0,
     };
     fold_scales(plan, checkpoint, &as);
     enum lmq_status status =

@@ -36,7 +36,9 @@
 enum lmq_map {
     LMQ_MAP_NONE,
     LMQ_MAP_LOG_OF_MINUS, /* log(-x) */
-    LMQ_MAP_MINUS_EXP     /* the other way round */
+    LMQ_MAP_MINUS_EXP,    /* the other way round */
+    LMQ_MAP_LOG,          /* log(x) */
+    LMQ_MAP_EXP
 };
 
 /*
@@ -154,6 +156,7 @@ struct lmq_source {
     bool has_tiled_values;  /* value heads of the delta rule:
                                lmq_tiled_values() */
     bool has_decay_itself;  /* what decays, less than 0; not the log of it */
+    bool has_decay_above;   /* that more than 0 */
     bool may_lack_correction; /* a router's, and then it has none */
     bool has_unit_head;     /* the head's rows count with length 1 */
     const char *unsaid_theta; /* the key that should say what versions of the */

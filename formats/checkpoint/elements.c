@@ -453,15 +453,22 @@ map_elements(const struct lmq_tensor *tensor, uint64_t first, float *values,
         double x = (double)values[i];
         if (!isfinite(x)) /* which is noticed */
             continue;
+        if (map == LMQ_MAP_LOG && x <= 0)
+            return lmq_fail(err, LMQ_ERR_FORMAT, first + i,
+                            "tensor '%s': %g at element %" PRIu64
+                            ", expected more than 0, as states decay",
+                            tensor->stored_name, x, first + i);
         if (map == LMQ_MAP_LOG_OF_MINUS && x >= 0)
             return lmq_fail(err, LMQ_ERR_FORMAT, first + i,
                             "tensor '%s': %g at element %" PRIu64
                             ", expected less than 0, as states decay",
                             tensor->stored_name, x, first + i);
-        if (map == LMQ_MAP_LOG_OF_MINUS)
-            values[i] = (float)lmq_log(-x);
-        else if (map == LMQ_MAP_MINUS_EXP)
-            values[i] = x < EXP_MOST ? (float)-lmq_exp(x) : -INFINITY;
+        if (map == LMQ_MAP_LOG_OF_MINUS || map == LMQ_MAP_LOG)
+            values[i] = (float)lmq_log(fabs(x));
+        else if (map != LMQ_MAP_NONE)
+            values[i] = x < EXP_MOST ? (float)lmq_exp(x) : INFINITY;
+        if (map == LMQ_MAP_MINUS_EXP)
+            values[i] = -values[i];
     }
     return LMQ_OK;
 }

@@ -37,6 +37,7 @@ turn(const struct lmq_checkpoint *checkpoint, const struct lmq_source *as,
     lmq_tensor_scale(tensor, as);
     if (as->has_decay_itself && tensor->place.role == LMQ_ROLE_DELTA_DECAY)
         view->map = view->map != LMQ_MAP_NONE ? LMQ_MAP_NONE
+                    : as->has_decay_above     ? LMQ_MAP_EXP
                                               : LMQ_MAP_MINUS_EXP;
     lmq_tensor_settle_integers(tensor);
     *n_rounded += has_integers && tensor->quant.group_size == 0;

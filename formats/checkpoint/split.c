@@ -531,7 +531,8 @@ arrange_delta(const struct lmq_checkpoint *checkpoint,
     }
     if (source->has_decay_itself &&
         tensor->place.role == LMQ_ROLE_DELTA_DECAY)
-        tensor->view.map = LMQ_MAP_LOG_OF_MINUS;
+        tensor->view.map =
+            source->has_decay_above ? LMQ_MAP_LOG : LMQ_MAP_LOG_OF_MINUS;
 }
 
 /* What llama.cpp keeps in rows: a number for each head, or a norm for each

@@ -397,7 +397,14 @@ const struct lmq_family lmq_recurrent_families[] = {
             .has_layer_types = true, .keys = {sizes, ling3_keys},
             .only = ling3_only, .begin = lmq_hf_begin_ling3,
             .windows = lmq_hf_windows_ling3, .finish = lmq_hf_finish_ling3,
-            BIASES}},
+            BIASES},
+     .gguf = {.name = "bailingmoe3",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_SHARED_DIM | LMQ_GGUF_ROUTER |
+                      LMQ_GGUF_LATENT | LMQ_GGUF_KEY_DECAYS |
+                      LMQ_GGUF_DECAY_FLOOR | LMQ_GGUF_FURTHER,
+              .has_rotary_pairs = true, .joins = LMQ_JOINS_NO_CONV,
+              .begin = lmq_gguf_begin_ling3}},
     {.name = "lfm2", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Lfm2ForCausalLM", "lfm2", NULL, false}},
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,

@@ -156,9 +156,11 @@ enum {
 };
 
 /* The last ones, which are no int: the delta rule of which each key decays for
- * itself, where no keys are; and several streams. */
+ * itself, where no keys are; several streams; and of that rule the one with a
+ * bound of decays, which has no latents, and what decays above 0. */
 #define LMQ_GGUF_KEY_DECAYS 0x80000000U
 #define LMQ_GGUF_STREAMS ((uint64_t)0x100000000)
+#define LMQ_GGUF_DECAY_FLOOR ((uint64_t)0x400000000)
 /* And several times through all layers. */
 #define LMQ_GGUF_LOOPS ((uint64_t)0x200000000)
 

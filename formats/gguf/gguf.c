@@ -343,6 +343,13 @@ place_tensors(struct lmq_checkpoint *checkpoint,
         if (family->gguf.fuses_shared &&
             tensor->place.role == LMQ_ROLE_SHARED_UP)
             tensor->place.role = LMQ_ROLE_SHARED_GATE_UP;
+        if ((family->gguf.keys & LMQ_GGUF_DECAY_FLOOR) != 0) {
+            /* The one matrix is called as the first of two. */
+            if (tensor->place.role == LMQ_ROLE_DELTA_ALPHA_A)
+                tensor->place.role = LMQ_ROLE_DELTA_ALPHA;
+            if (tensor->place.role == LMQ_ROLE_ATTN_GATE_A)
+                tensor->place.role = LMQ_ROLE_ATTN_GATE;
+        }
         if (family->gguf.has_late_norm_name &&
             tensor->place.role == LMQ_ROLE_EMBEDDING_NORM)
             tensor->place.role = LMQ_ROLE_OUTPUT_NORM;

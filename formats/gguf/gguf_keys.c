@@ -29,6 +29,7 @@ enum key_flags {
     REQUIRED = 1,  /* a file without it is damaged */
     PER_LAYER = 2, /* may be an array, of equal numbers */
     INVERSE = 4,   /* the file says one divided by it */
+    NEGATIVE = 16, /* the file says it less than 0 */
     EVEN_ZERO = 8  /* written even if it is 0: llama.cpp asks for it */
 };
 
@@ -99,6 +100,8 @@ static const struct key {
      LMQ_GGUF_OF_HEADS | LMQ_GGUF_SELECTIVE, REQUIRED},
     {"kda.head_dim", LMQ_FIELD(delta_key_dim), LMQ_GGUF_KEY_DECAYS,
      REQUIRED},
+    {"kda.gate_lower_bound", LMQ_FIELD(decay_floor), LMQ_GGUF_DECAY_FLOOR,
+     REQUIRED | NEGATIVE},
     /* Of all heads together. */
     {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_OF_HEADS,
      REQUIRED},
@@ -136,6 +139,7 @@ static const struct {
     {"attention.recurrent_layers", LMQ_GGUF_DELTA},
     {"full_attention_interval", LMQ_GGUF_DELTA},
     {"ssm.dt_b_c_rms", LMQ_GGUF_SELECTIVE},
+    {"kda.safe_gate", LMQ_GGUF_DECAY_FLOOR},
     {"nextn_predict_layers", LMQ_GGUF_FURTHER},
     {"attention.indexer.top_k", LMQ_GGUF_INDEXER},
     {"attention.indexer.head_count", LMQ_GGUF_INDEXER},
@@ -257,6 +261,12 @@ read_plain(struct lmq_gguf_reader *r, const struct key *key)
         /* 0 is llama.cpp's way to say that there is no such scale. */
         if ((key->flags & INVERSE) != 0)
             number = number > 0 ? 1 / number : 1;
+        if ((key->flags & NEGATIVE) != 0 && status == LMQ_OK && number >= 0)
+            return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                            "GGUF: '%s' is %g, expected less than 0", r->key,
+                            number);
+        if ((key->flags & NEGATIVE) != 0)
+            number = -number;
     }
     if (status == LMQ_OK)
         lmq_field_set(field, r->h, number);
@@ -551,6 +561,8 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     checkpoint->source.has_tiled_values = (*family)->gguf.has_tiled_values;
     checkpoint->source.has_decay_itself =
         ((*family)->gguf.keys & LMQ_GGUF_ANY_STATE) != 0;
+    checkpoint->source.has_decay_above =
+        ((*family)->gguf.keys & LMQ_GGUF_DECAY_FLOOR) != 0;
     checkpoint->has_model = !r.is_uneven;
     return LMQ_OK;
 }
@@ -630,6 +642,8 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         snprintf(name, sizeof(name), ".%s", key->name);
         if ((key->flags & INVERSE) != 0 && number > 0)
             number = 1 / number;
+        if ((key->flags & NEGATIVE) != 0)
+            number = number > 0 ? -number : 0;
         if (!(number > 0) && !is_needed)
             continue;
         if (field->type == LMQ_FIELD_COUNT)

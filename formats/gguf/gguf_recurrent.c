@@ -193,13 +193,35 @@ read_selective(struct lmq_gguf_reader *r)
                              &h->has_step_norms, r->err);
 }
 
-/* As many heads as attention has, all of one width, and so are latents. */
+/* As many heads as attention has, all of one width, and so are latents, if
+ * there are any. */
 static void
-take_key_decays(struct lmq_hparams *h)
+take_key_decays(struct lmq_hparams *h, bool has_latents)
 {
     h->n_delta_key_heads = h->n_delta_value_heads = h->n_heads;
-    h->delta_value_dim = h->step_rank = h->gate_rank = h->delta_key_dim;
+    h->delta_value_dim = h->delta_key_dim;
+    h->step_rank = h->gate_rank = has_latents ? h->delta_key_dim : 0;
     h->has_key_decays = h->has_sigmoid_gates = true;
+}
+
+/* If there is no bound the number means nothing. */
+static enum lmq_status
+read_floor(struct lmq_gguf_reader *r)
+{
+    bool has_floor = true;
+    enum lmq_status status = lmq_gguf_get_bool(
+        r->meta, lmq_gguf_key_of(r, "kda.safe_gate"), &has_floor, r->err);
+
+    if (!has_floor)
+        r->h->decay_floor = 0;
+    return status;
+}
+
+void
+lmq_gguf_begin_ling3(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_sigmoid(h);
+    h->has_attn_gate = h->has_head_gate = true;
 }
 
 void
@@ -257,7 +279,9 @@ lmq_gguf_read_recurrent(struct lmq_gguf_reader *r)
     if (h->n_kv_heads == 0) /* no layer has attention */
         h->n_heads = h->n_kv_heads = h->head_dim = 1;
     if ((forms & LMQ_GGUF_KEY_DECAYS) != 0)
-        take_key_decays(h);
+        take_key_decays(h, (forms & LMQ_GGUF_DECAY_FLOOR) == 0);
+    if ((forms & LMQ_GGUF_DECAY_FLOOR) != 0)
+        return read_floor(r);
     if ((forms & LMQ_GGUF_SHORT) != 0) {
         h->n_delta_value_heads = 1;
         h->delta_value_dim = h->dim;
@@ -277,6 +301,8 @@ lmq_gguf_write_recurrent(struct lmq_gguf_builder *builder,
                        h->n_layers);
     for (uint32_t i = 0; i < h->n_layers; i++)
         lmq_gguf_add_u32(builder, lmq_layer_has_keys(h, i) ? n_keys : 0);
+    if ((family->gguf.keys & LMQ_GGUF_DECAY_FLOOR) != 0)
+        lmq_gguf_put_bool(builder, ".kda.safe_gate", true);
     if ((family->gguf.keys & LMQ_GGUF_HALVES) == 0)
         return;
     lmq_gguf_put_array(builder, ".feed_forward_length", LMQ_GGUF_U32,

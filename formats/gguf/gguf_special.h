@@ -13,6 +13,7 @@ void lmq_gguf_begin_gemma2(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma3(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma4(struct lmq_hparams *hparams);
 void lmq_gguf_begin_llama4(struct lmq_hparams *hparams);
+void lmq_gguf_begin_ling3(struct lmq_hparams *hparams);
 void lmq_gguf_begin_kimi(struct lmq_hparams *hparams);
 void lmq_gguf_finish_kimi(struct lmq_hparams *hparams,
                           const struct lmq_gguf_evidence *evidence);

@@ -306,10 +306,11 @@ END_TEST
 
 /* ---- GGUF ---- */
 
-/* As llama.cpp's converter says it; perhaps without the width of heads. */
+/* As llama.cpp's converter says it; perhaps without the width of heads. Ling 3
+ * says a bound of decays, too. */
 static enum lmq_status
-read_keys(bool has_width, struct lmq_checkpoint *checkpoint,
-          struct lmq_error *err)
+read_keys_of(const char *architecture, bool has_width, double bound,
+             struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
     static const struct {
         const char *name;
@@ -327,15 +328,15 @@ read_keys(bool has_width, struct lmq_checkpoint *checkpoint,
     };
     static const struct lmq_gguf_evidence evidence = {
         .vocab_size = 33, .has_router = {false, true, true, true}};
-    struct lmq_gguf_builder builder = {.prefix = "kimi-linear"};
+    struct lmq_gguf_builder builder = {.prefix = architecture};
     const struct lmq_family *family;
     struct lmq_gguf_meta *meta = NULL;
     char name[64];
 
     lmq_gguf_build_begin(&builder);
-    builder.prefix = "kimi-linear";
-    lmq_gguf_put_text(&builder, "general.architecture", "kimi-linear",
-                      strlen("kimi-linear"));
+    builder.prefix = architecture;
+    lmq_gguf_put_text(&builder, "general.architecture", architecture,
+                      strlen(architecture));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         snprintf(name, sizeof(name), ".%s", counts[i].name);
         lmq_gguf_put_u32(&builder, name, counts[i].value);
@@ -344,6 +345,10 @@ read_keys(bool has_width, struct lmq_checkpoint *checkpoint,
         lmq_gguf_put_u32(&builder, ".kda.head_dim", 12);
     lmq_gguf_put_f32(&builder, ".attention.layer_norm_rms_epsilon", 1e-5);
     lmq_gguf_put_f32(&builder, ".rope.freq_base", 10000);
+    if (bound < 0 || bound > 0)
+        lmq_gguf_put_f32(&builder, ".kda.gate_lower_bound", bound);
+    if (bound < -10) /* which does not count then */
+        lmq_gguf_put_bool(&builder, ".kda.safe_gate", false);
     lmq_gguf_put_f32(&builder, ".expert_weights_scale", 2.446);
     lmq_gguf_put_array(&builder, ".attention.head_count_kv", LMQ_GGUF_U32, 4);
     for (uint32_t i = 0; i < 4; i++)
@@ -360,6 +365,50 @@ read_keys(bool has_width, struct lmq_checkpoint *checkpoint,
     lmq_gguf_build_free(&builder);
     return status;
 }
+
+static enum lmq_status
+read_keys(bool has_width, struct lmq_checkpoint *checkpoint,
+          struct lmq_error *err)
+{
+    return read_keys_of("kimi-linear", has_width, 0, checkpoint, err);
+}
+
+START_TEST(keys_of_gguf_say_a_ling_3)
+{
+    static const char name[] = "bailingmoe3";
+    static struct lmq_checkpoint checkpoint;
+    const struct lmq_hparams *h = &checkpoint.hparams;
+    struct lmq_error err = {0};
+
+    ck_assert_msg(read_keys_of(name, true, -4, &checkpoint, &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_uint_eq(checkpoint.notes.n, 0);
+    assert_layers(h, LMQ_LAYER_DELTA, "xx.x");
+    assert_layers(h, LMQ_LAYER_NOPE, "....");
+    assert_near(h->decay_floor, 4);
+    ck_assert_uint_eq(h->n_delta_value_heads, 5);
+    ck_assert_uint_eq(h->delta_value_dim, 12);
+    ck_assert_uint_eq(h->step_rank + h->gate_rank, 0);
+    ck_assert(h->has_key_decays && h->has_sigmoid_gates);
+    ck_assert(h->has_attn_gate && h->has_head_gate);
+    ck_assert_uint_eq(h->shared_dim, 48);
+    ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
+    ck_assert(checkpoint.source.has_decay_itself &&
+              checkpoint.source.has_decay_above &&
+              checkpoint.source.has_rotary_pairs);
+    ck_assert_int_eq(read_keys_of(name, true, -11, &checkpoint, &err), LMQ_OK);
+    ck_assert(!(h->decay_floor > 0));
+    ck_assert_int_eq(read_keys_of(name, true, 0.5, &checkpoint, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "GGUF: 'bailingmoe3.kda.gate_lower_bound' is 0.5, "
+                            "expected less than 0"));
+    ck_assert_int_eq(read_keys_of(name, true, 0, &checkpoint, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "there is no 'bailingmoe3.kda.gate_lower_bound'"));
+}
+END_TEST
 
 START_TEST(keys_of_gguf_say_a_kimi_linear)
 {
@@ -456,6 +505,7 @@ main(void)
         convolutions_that_do_not_fit_are_refused,
         attention_has_no_convolutions,
         keys_of_gguf_say_a_kimi_linear,
+        keys_of_gguf_say_a_ling_3,
         what_llama_cpp_takes_for_granted_of_a_kimi_linear_is_told,
     };
 
