@@ -127,8 +127,7 @@ static const char *const nameless[] = {
     "gptj", "codegen", "persimmon", "opt", "vaultgemma", "flex-olmo",
     "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "kolibri1",
     "phimoe", "lfm3", "olmo_hybrid", "olmo_hybrid-turning",
-    "olmo_hybrid-library", "axk1", "axk1-library", "axk2", "plm",
-    "ouro",
+    "olmo_hybrid-library", "axk1", "axk1-library", "axk2", "plm", "ouro",
 };
 
 static const char *

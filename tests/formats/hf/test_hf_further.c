@@ -202,48 +202,6 @@ START_TEST(a_x_k1)
 }
 END_TEST
 
-/* ---- A.X K2 ---- */
-
-/* As the class has it if nothing is said, which is the light one. */
-START_TEST(a_x_k2)
-{
-    static const char class[] = "AXK2ForCausalLM";
-    struct model *m = read_model(
-        "{'architectures':['AXK2ForCausalLM'],'first_k_dense_replace':1,"
-        "'gated_norm_rank':16,'hidden_act':'silu','hidden_size':2048,"
-        "'index_head_dim':128,'index_n_heads':16,'index_topk':2048,"
-        "'intermediate_size':5120,'kv_lora_rank':128,"
-        "'max_position_embeddings':131072,'model_type':'axk2',"
-        "'moe_intermediate_size':512,'n_group':null,'n_routed_experts':128,"
-        "'n_shared_experts':1,'norm_topk_prob':true,"
-        "'num_attention_heads':32,'num_experts_per_tok':8,"
-        "'num_hidden_layers':48,'num_key_value_heads':32,'q_lora_rank':384,"
-        "'qk_nope_head_dim':64,'qk_rope_head_dim':32,'rms_norm_eps':1e-06,"
-        "'rope_parameters':{'rope_theta':10000.0,'rope_type':'default'},"
-        "'routed_scaling_factor':2.5,'tie_word_embeddings':false,"
-        "'topk_group':null,'v_head_dim':64,'vocab_size':163840}");
-
-    ck_assert_str_eq(m->h.architecture, "axk2");
-    assert_sizes(&m->h, 48, 2048, 5120, 32, 32, 96);
-    ck_assert_uint_eq(m->h.context, 2048);
-    ck_assert_uint_eq(m->h.context_end, 2048);
-    ck_assert_uint_eq(m->h.norm_gate_rank, 16);
-    ck_assert(m->h.has_raw_latents && m->h.has_attn_gate);
-    ck_assert(!m->h.has_head_gate);
-    ck_assert_uint_eq(m->h.n_expert_groups, 0);
-    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
-    ck_assert(lmq_layer_is(&m->h, 0, LMQ_LAYER_DENSE));
-    ck_assert(!lmq_layer_is(&m->h, 1, LMQ_LAYER_DENSE));
-    ck_assert(m->source.has_rotary_pairs && m->source.may_lack_correction);
-    m = read_small(class, "'n_group':4,'topk_group':2,'n_routed_experts':16");
-    ck_assert_uint_eq(m->h.n_expert_groups, 4);
-    ck_assert_uint_eq(m->h.q_lora_rank, 384);
-    ck_assert_uint_eq(m->h.norm_gate_rank, 16);
-    assert_wrong(class, "'gated_norm_rank':0", "'gated_norm_rank'");
-    assert_wrong(class, "'q_lora_rank':0", "'q_lora_rank'");
-}
-END_TEST
-
 /* ---- The first Qwen ---- */
 
 #define QWEN                                                                  \
@@ -720,7 +678,6 @@ main(void)
         bitnet_b1_58_3b_of_1bitllm,
         a_gguf_says_the_activation_of_bitnet,
         a_x_k1,
-        a_x_k2,
         qwen_7b_ends_where_it_would_go_on_otherwise,
         a_qwen_that_makes_no_sense_is_refused,
         openpangu_embedded_7b,
