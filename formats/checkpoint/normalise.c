@@ -246,7 +246,8 @@ excuse(const struct lmq_checkpoint *checkpoint,
         lmq_name_layer(tensor->stored_name) < (int32_t)end)
         return "it serves to predict several tokens at a time";
     if (checkpoint->source.n_chosen > 0 &&
-        strstr(tensor->stored_name, ".indexer.") != NULL)
+        (strstr(tensor->stored_name, ".indexer.") != NULL ||
+         strstr(tensor->stored_name, ".self_attn.index_") != NULL))
         return "it chooses among more tokens than the context has";
     if (is_unused(checkpoint, tensor))
         return "its layer uses the keys and values of another one";

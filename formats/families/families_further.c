@@ -109,6 +109,37 @@ static const struct lmq_hf_key orion_keys[] = {
     END,
 };
 
+/* Its experts are as wide as a feed-forward would be. */
+static const struct lmq_hf_key minimax3_keys[] = {
+    KEY("hidden_size", dim, 6144),
+    KEY("dense_intermediate_size", hidden_dim, 12288),
+    KEY("num_hidden_layers", n_layers, 60),
+    KEY("num_attention_heads", n_heads, 64),
+    KEY("vocab_size", vocab_size, 200064),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY_OR_NULL("num_key_value_heads", n_kv_heads, KEEP),
+    KEY("intermediate_size", expert_dim, 3072),
+    KEY("num_local_experts", n_experts, 128),
+    KEY("num_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("shared_intermediate_size", shared_dim, 3072),
+    KEY("routed_scaling_factor", router_scale, 2),
+    KEY("swiglu_alpha", activation_slope, 1.702),
+    KEY("swiglu_limit", glu_limit, 7),
+    END,
+};
+
+/* In its makers' files. */
+static const struct lmq_hf_only minimax3_only[] = {
+    WORD("scoring_func", "sigmoid"),
+    WORD("qk_norm_type", "per_head"),
+    NUMBER("use_gemma_norm", 1),
+    NUMBER("use_qk_norm", 1),
+    NUMBER("use_routing_bias", 1),
+    NUMBER("n_shared_experts", 1),
+    END_ONLY,
+};
+
 /* ---- The table ---- */
 
 const struct lmq_family lmq_further_families[] = {
@@ -224,6 +255,23 @@ const struct lmq_family lmq_further_families[] = {
             RMS_EPS(1e-6), .context = 2048, .theta = 10000,
             .keys = {sizes, head_dim}},
      .gguf = {.name = "xverse", .keys = LLAMA_KEYS, .has_rotary_pairs = true,
+              .head = LMQ_GGUF_HEAD_MUST}},
+    /* As far as sparse attention sees everything. */
+    {.name = "minimax-m3", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {TEXT_OF("MiniMaxM3SparseForConditionalGeneration",
+                                "minimax_m3_vl"),
+                        {"MiniMaxM3VLForCausalLM", "minimax_m3_vl_text", NULL,
+                         false},
+                        {"MiniMaxM3SparseForCausalLM", NULL, NULL, false}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), .activation_key = "", .context = 524288,
+            .n_kv_heads = 4, .head_dim = 128, .theta = 5e6, .partial = 1,
+            .keys = {minimax3_keys, head_dim}, .only = minimax3_only,
+            .begin = lmq_hf_begin_minimax3, .finish = lmq_hf_finish_minimax3},
+     .gguf = {.name = "minimax-m3",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_INDEXER,
+              .begin = lmq_gguf_begin_minimax3, .is_only_read = true,
               .head = LMQ_GGUF_HEAD_MUST}},
 };
 

@@ -201,6 +201,7 @@ struct lmq_gguf_form {
     bool has_voids;         /* 0 of these: what the layer does not have */
     bool has_local_part;    /* rope.dimension_count_swa: how much of a head
                                turns in layers with windows */
+    bool is_only_read;      /* it has tensors that a model lacks here */
     bool norm_by_eps;       /* the epsilon's name says the kind of norm */
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */

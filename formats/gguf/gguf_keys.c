@@ -145,6 +145,8 @@ static const struct {
     {"attention.indexer.head_count", LMQ_GGUF_INDEXER},
     {"attention.indexer.key_length", LMQ_GGUF_INDEXER},
     {"attention.indexer.types", LMQ_GGUF_INDEXER},
+    {"attention.indexer.block_size", LMQ_GGUF_INDEXER},
+    {"attention.indexer.local_blocks", LMQ_GGUF_INDEXER},
     {"attention.sliding_window", LMQ_GGUF_CHUNK},
     {"attention.key_length_swa", LMQ_GGUF_KINDS},
     {"attention.value_length_swa", LMQ_GGUF_KINDS},

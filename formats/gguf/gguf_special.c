@@ -40,15 +40,24 @@ lmq_gguf_read_further_layers(struct lmq_gguf_reader *r)
 enum lmq_status
 lmq_gguf_read_indexer(struct lmq_gguf_reader *r)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, size = 1;
     enum lmq_status status = LMQ_OK;
 
     if ((r->family->gguf.keys & LMQ_GGUF_INDEXER) == 0)
         return LMQ_OK;
-    status = lmq_gguf_read_count(r, "attention.indexer.top_k", &n);
+    status = lmq_gguf_read_count(r, "attention.indexer.block_size", &size);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_count(r, "attention.indexer.top_k", &n);
     if (status == LMQ_OK && n == 0)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                         "GGUF: '%s' is missing or 0", r->key);
+    if (status != LMQ_OK)
+        return status;
+    if (size == 0 || n > LMQ_MAX_CONTEXT / size)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is %u, of %u positions each", r->key, n,
+                        size);
+    n *= size;
     r->source->n_chosen = n;
     r->h->context_end = n;
     if (r->h->context > n)
@@ -442,6 +451,15 @@ lmq_gguf_begin_sigmoid_mixture(struct lmq_hparams *h)
 {
     lmq_gguf_begin_sigmoid(h);
     lmq_gguf_begin_mixture(h);
+}
+
+void
+lmq_gguf_begin_minimax3(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_sigmoid(h);
+    h->activation_slope = 1.702;
+    h->glu_limit = 7;
+    h->glu_offset = 1;
 }
 
 void

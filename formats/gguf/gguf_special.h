@@ -48,6 +48,7 @@ void lmq_gguf_finish_minicpm3(struct lmq_hparams *hparams,
 void lmq_gguf_finish_deepseek(struct lmq_hparams *hparams,
                               const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_begin_gptoss(struct lmq_hparams *hparams);
+void lmq_gguf_begin_minimax3(struct lmq_hparams *hparams);
 void lmq_gguf_finish_gptoss(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_gemma(struct lmq_hparams *hparams,

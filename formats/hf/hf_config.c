@@ -247,6 +247,14 @@ is_recurrent(const struct lmq_hparams *h, const char *type)
                                        strcmp(type, "mamba") == 0;
 }
 
+/* What looks at all that an indexer chooses. */
+static bool
+is_indexed(const char *type)
+{
+    return strcmp(type, "indexed_attention") == 0 ||
+           strcmp(type, "minimax_m3_sparse") == 0;
+}
+
 /* "layer_types" says of each layer whether it has a window, or a recurrence in
  * place of attention. Where the model class does not look at it, it must not
  * say anything else than we do. */
@@ -261,10 +269,10 @@ read_layer_types(struct lmq_hf_config *config)
     lmq_hf_expect_layers(config, "layer_types", json_array_size(list));
     for (uint32_t i = 0; i < h->n_layers; i++) {
         const char *type = json_string_value(json_array_get(list, i));
-        const char *all = config->source->n_chosen > 0 ? "indexed_attention"
-                                                       : "attention";
         bool is_full = type != NULL && (strcmp(type, "full_attention") == 0 ||
-                                        strcmp(type, all) == 0);
+                                        (config->source->n_chosen > 0
+                                             ? is_indexed(type)
+                                             : strcmp(type, "attention") == 0));
         const char *local = h->attention_chunk > 0 ? "chunked_attention"
                                                    : "sliding_attention";
         if (type != NULL && is_recurrent(h, type))

@@ -349,28 +349,6 @@ lmq_hf_finish_sarvam_latent(struct lmq_hf_config *config)
 
 /* ---- MiMo V2 ---- */
 
-/* Which layers are of a kind, by 0 and 1 for each; false if the list is not
- * there. */
-static bool
-mark_listed(struct lmq_hf_config *config, const char *key,
-            enum lmq_layer_kind kind)
-{
-    const json_t *list = lmq_hf_list(config, config->json, key);
-
-    if (list == NULL)
-        return false;
-    lmq_hf_expect_layers(config, key, json_array_size(list));
-    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
-        int64_t number = lmq_hf_number(config, json_array_get(list, i), key);
-        if (number == 0)
-            lmq_hf_mark(config, i, kind);
-        else if (number != 1)
-            lmq_hparams_refuse(config->hparams, "a %lld in '%s'",
-                               (long long)number, key);
-    }
-    return true;
-}
-
 /* Not said, the scale is 0.707 to the library, and 1 to others. */
 void
 lmq_hf_begin_mimo2(struct lmq_hf_config *config)
@@ -395,7 +373,7 @@ lmq_hf_windows_mimo2(struct lmq_hf_config *config)
         config->hparams->sliding_window = lmq_hf_width(
             config, (uint64_t)lmq_hf_count(config, config->json, before, 0) + 1,
             1);
-    if (mark_listed(config, "hybrid_layer_pattern", LMQ_LAYER_FULL))
+    if (lmq_hf_mark_by_list(config, "hybrid_layer_pattern", LMQ_LAYER_FULL))
         return;
     lmq_hf_mark(config, 0, LMQ_LAYER_FULL);
     lmq_hf_leave_windows(config, config->family->window_period);
@@ -433,7 +411,7 @@ lmq_hf_finish_mimo2(struct lmq_hf_config *config)
     expect_same(config, "swa_v_head_dim", h->value_dim);
     expect_same(config, "swa_num_attention_heads", h->n_heads);
     if (lmq_hf_has(config->json, "mlp_layer_types") ||
-        !mark_listed(config, "moe_layer_freq", LMQ_LAYER_DENSE))
+        !lmq_hf_mark_by_list(config, "moe_layer_freq", LMQ_LAYER_DENSE))
         lmq_hf_mark_dense(config, 1, 1);
     lmq_hf_route_by_sigmoid(h);
 }

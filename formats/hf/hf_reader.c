@@ -237,6 +237,26 @@ lmq_hf_mark_listed_dense(struct lmq_hf_config *config)
     return true;
 }
 
+bool
+lmq_hf_mark_by_list(struct lmq_hf_config *config, const char *key,
+                    enum lmq_layer_kind kind)
+{
+    const json_t *list = lmq_hf_list(config, config->json, key);
+
+    if (list == NULL)
+        return false;
+    lmq_hf_expect_layers(config, key, json_array_size(list));
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        int64_t number = lmq_hf_number(config, json_array_get(list, i), key);
+        if (number == 0)
+            lmq_hf_mark(config, i, kind);
+        else if (number != 1)
+            lmq_hparams_refuse(config->hparams, "a %lld in '%s'",
+                               (long long)number, key);
+    }
+    return true;
+}
+
 void
 lmq_hf_leave_windows(struct lmq_hf_config *config, uint32_t period)
 {

@@ -81,6 +81,11 @@ void lmq_hf_expect_layers(struct lmq_hf_config *config, const char *key,
  * there. */
 bool lmq_hf_mark_listed_dense(struct lmq_hf_config *config);
 
+/* Marks those that the list has a 0 for, of a 0 or a 1 for each; false if it is
+ * not there. */
+bool lmq_hf_mark_by_list(struct lmq_hf_config *config, const char *key,
+                         enum lmq_layer_kind kind);
+
 /* Every `period`th layer sees everything. */
 void lmq_hf_leave_windows(struct lmq_hf_config *config, uint32_t period);
 

@@ -501,9 +501,8 @@ begin_chosen(struct lmq_hf_config *config)
     config->source->n_chosen = n;
 }
 
-/* Its context ends where it would no longer see all. */
-static void
-finish_chosen(struct lmq_hf_config *config)
+void
+lmq_hf_finish_chosen(struct lmq_hf_config *config)
 {
     uint32_t n = config->source->n_chosen;
 
@@ -523,7 +522,7 @@ void
 lmq_hf_finish_deepseek32(struct lmq_hf_config *config)
 {
     lmq_hf_finish_sigmoid(config, 3);
-    finish_chosen(config);
+    lmq_hf_finish_chosen(config);
 }
 
 /* Its queries and the gates of its heads are made of latents, of which they see

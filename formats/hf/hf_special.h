@@ -45,6 +45,8 @@ void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
 /* One that routes by sigmoids, with one shared expert if nothing is said. */
 void lmq_hf_finish_sigmoid(struct lmq_hf_config *config, uint32_t n_dense);
+/* The context ends where sparse attention would no longer see all. */
+void lmq_hf_finish_chosen(struct lmq_hf_config *config);
 void lmq_hf_begin_deepseek32(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek32(struct lmq_hf_config *config);
 void lmq_hf_begin_any_part(struct lmq_hf_config *config);

@@ -96,6 +96,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mlp.shared_experts.gate_proj", LMQ_ROLE_SHARED_GATE, READ},
     {"layers.#.mlp.shared_experts.up_proj", LMQ_ROLE_SHARED_UP, READ},
     {"layers.#.mlp.shared_experts.down_proj", LMQ_ROLE_SHARED_DOWN, READ},
+    {"layers.#.mlp.shared_experts.gate_up_proj", LMQ_ROLE_SHARED_GATE_UP, READ},
     {"layers.#.mlp.shared_mlp.gate_proj", LMQ_ROLE_SHARED_GATE, READ},
     {"layers.#.mlp.shared_mlp.up_proj", LMQ_ROLE_SHARED_UP, READ},
     {"layers.#.mlp.shared_mlp.down_proj", LMQ_ROLE_SHARED_DOWN, READ},

@@ -61,6 +61,15 @@ MIMO2 = dict(SIZES, num_attention_heads=8, head_dim=24, v_head_dim=20,
              sliding_window=WINDOW, n_routed_experts=8,
              num_experts_per_tok=3, moe_intermediate_size=48)
 
+MINIMAX3 = dict(SIZES, head_dim=24, dense_intermediate_size=80,
+                shared_intermediate_size=96, num_local_experts=6,
+                num_experts_per_tok=2, rotary_dim=12, rope_parameters=dict(
+                    rope_type="default", rope_theta=5e6,
+                    partial_rotary_factor=0.5), index_n_heads=2,
+                index_head_dim=24, index_block_size=16, index_topk_blocks=10,
+                layer_types=["full_attention"] + ["minimax_m3_sparse"] * 3,
+                mlp_layer_types=["dense"] + ["sparse"] * 3)
+
 LAGUNA = dict(SIZES, **EXPERTS, head_dim=16, num_key_value_heads=2,
               shared_expert_intermediate_size=40, sliding_window=WINDOW)
 
@@ -657,6 +666,13 @@ TABLE = [
         gated_norm_rank=8, rms_norm_eps=1e-4, first_k_dense_replace=2,
         index_head_dim=16, index_n_heads=2, rope_parameters=dict(YARN,
             mscale=1.0, mscale_all_dim=1.0))),
+    ("MiniMax M3", "minimax_m3_vl_text", MINIMAX3),
+    ("text of MiniMax M3", "minimax_m3_vl", dict(text_config=dict(MINIMAX3,
+        shared_intermediate_size=40, swiglu_alpha=1.4, swiglu_limit=1.5,
+        rotary_dim=24,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0)),
+        vision_config=dict(SEES, model_type="minimax_m3_vl_vision"),
+        projector_hidden_size=32)),
     ("BitNet b1.58", "bitnet", dict(SIZES, num_key_value_heads=2,
         tie_word_embeddings=True)),
     ("BitNet b1.58 (SiLU)", "bitnet", dict(SIZES, hidden_act="silu",

@@ -119,8 +119,8 @@ static const struct {
     {"qwen3next", "a delta rule of"}, {"qwen35", "a delta rule of"},
     {"llama4", "attention_chunk"},
     {"mimo2-library", "has no experts, it would be taken for one with"},
-    {"granite-swa", "rope_local_theta"},
-    {"laguna-full", "router_softcap"},
+    {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
+    {"minimax-m3", "has tensors that are left out here"},
 };
 
 static const char *const nameless[] = {

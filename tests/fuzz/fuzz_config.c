@@ -44,7 +44,7 @@ static const char *const model_types[] = {
     "bitnet", "axk1", "AXK1", "axk2", "qwen", "orion", "codeshell",
     "jais", "bailing_hybrid",
     "PanguEmbedded", "maincoder", "spark2_5", "plm", "nanbeige", "ouro",
-    "apertus1p5", "apertus1p5_text",
+    "apertus1p5", "apertus1p5_text", "minimax_m3_vl_text",
 };
 
 static const char *const keys[] = {
@@ -95,6 +95,9 @@ static const char *const keys[] = {
     "qk_nope_head_dim",
     "qk_rope_head_dim",
     "index_topk",
+    "index_topk_blocks",
+    "sparse_attention_config",
+    "dense_intermediate_size",
     "scale_depth",
     "dim_model_base",
     "attention_types",

@@ -1,11 +1,14 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
  * beside their rows: BitNet, A.X K1, Maincoder, Spark, Nanbeige, Ouro,
- * the text of Apertus 1.5, the first Qwen.
+ * the text of Apertus 1.5, the first Qwen, MiniMax M3.
  */
 #include "config.h"
 
 #include "formats/hf/more/hf_further.h"
+
+#include <math.h>
+#include <string.h>
 
 #include "formats/hf/hf_reader.h"
 #include "formats/hf/hf_special.h"
@@ -107,4 +110,90 @@ lmq_hf_finish_qwen(struct lmq_hf_config *config)
     if (lmq_hf_switch(config, config->json, "use_dynamic_ntk", true) ||
         lmq_hf_switch(config, config->json, "use_logn_attn", true))
         h->context_end = h->context;
+}
+
+/* ---- MiniMax M3 ---- */
+
+/* Some layers give keys a value besides, by what chooses among them. */
+static void
+expect_bare_index(struct lmq_hf_config *config, const json_t *sparse)
+{
+    static const char key[] = "sparse_disable_index_value";
+    const json_t *list = lmq_hf_list(config, sparse, key);
+    const json_t *chosen = json_object_get(sparse, "sparse_attention_freq");
+
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (lmq_hf_number(config, json_array_get(list, i), key) == 0 &&
+            json_integer_value(json_array_get(chosen, i)) != 0)
+            lmq_hparams_refuse(config->hparams, "a 0 in '%s'", key);
+}
+
+/* Whether blocks of positions are chosen in any layer. */
+static bool
+is_sparse(struct lmq_hf_config *config, const json_t *sparse)
+{
+    static const char key[] = "sparse_attention_freq";
+    const json_t *types = lmq_hf_list(config, config->json, "layer_types");
+    const json_t *list = lmq_hf_list(config, sparse, key);
+
+    for (size_t i = 0; i < json_array_size(types); i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        if (type != NULL && strcmp(type, "minimax_m3_sparse") == 0)
+            return true;
+    }
+    if (types != NULL)
+        return false;
+    if (list != NULL)
+        lmq_hf_expect_layers(config, key, json_array_size(list));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (lmq_hf_number(config, json_array_get(list, i), key) != 0)
+            return true;
+    return false;
+}
+
+/* Of blocks of positions some are chosen; as long as there are no more, all of
+ * them. The makers' files say it in an object of its own. */
+void
+lmq_hf_begin_minimax3(struct lmq_hf_config *config)
+{
+    const json_t *sparse =
+        lmq_hf_object(config, config->json, "sparse_attention_config");
+    uint32_t n = lmq_hf_count(
+        config, sparse, "sparse_topk_blocks",
+        lmq_hf_count(config, config->json, "index_topk_blocks", 16));
+    uint32_t size = lmq_hf_count(
+        config, sparse, "sparse_block_size",
+        lmq_hf_count(config, config->json, "index_block_size", 128));
+
+    expect_bare_index(config, sparse);
+    if (!is_sparse(config, sparse))
+        return;
+    if (n == 0 || size == 0)
+        lmq_hf_fail(config,
+                    "sparse attention of %u blocks of %u tokens in the "
+                    "configuration",
+                    n, size);
+    config->source->n_chosen = lmq_hf_width(config, n, size);
+}
+
+void
+lmq_hf_finish_minimax3(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    double turning = lmq_hf_rotary_part(config, 1) * h->head_dim;
+    uint32_t n = lmq_hf_count(config, config->json, "rotary_dim", 0);
+
+    /* The library turns the part, others as many. */
+    if (lmq_hf_has(config->json, "rotary_dim") && fabs(turning - n) > 0.001)
+        lmq_hparams_refuse(h, "a 'rotary_dim' of %u where %g of a head turn",
+                           n, turning);
+    if (!(h->glu_limit > 0))
+        lmq_hparams_refuse(h, "'swiglu_limit' %g", h->glu_limit);
+    h->glu_offset = 1;
+    if (!lmq_hf_mark_listed_dense(config))
+        lmq_hf_mark_by_list(config, "moe_layer_freq", LMQ_LAYER_DENSE);
+    lmq_hf_route_by_sigmoid(h);
+    h->router_renormalises = true;
+    if (config->source->n_chosen > 0)
+        lmq_hf_finish_chosen(config);
 }

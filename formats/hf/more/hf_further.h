@@ -15,5 +15,7 @@ void lmq_hf_finish_spark(struct lmq_hf_config *config);
 void lmq_hf_finish_nanbeige(struct lmq_hf_config *config);
 void lmq_hf_finish_apertus_text(struct lmq_hf_config *config);
 void lmq_hf_finish_qwen(struct lmq_hf_config *config);
+void lmq_hf_begin_minimax3(struct lmq_hf_config *config);
+void lmq_hf_finish_minimax3(struct lmq_hf_config *config);
 
 #endif

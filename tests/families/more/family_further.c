@@ -136,6 +136,25 @@ static const struct stored ouro_norms[] = {
     {AS_END, NULL, 0},
 };
 
+/* With what looks at images, and what chooses for sparse attention. */
+static const struct stored minimax3_frame[] = {
+    {AS_STRAY, "patch_merge_mlp.linear_1.bias", 0},
+    {AS_STRAY, "model.layers.1.self_attn.index_q_proj.weight", 0},
+    {AS_STRAY, "model.layers.2.self_attn.index_k_norm.weight", 0},
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+#define MOE "model.layers.#.block_sparse_moe."
+static const struct stored minimax3_shared[] = {
+    {AS_LINEAR, MOE "shared_experts.gate_proj", LAYER(shared.gate)},
+    {AS_LINEAR, MOE "shared_experts.up_proj", LAYER(shared.up)},
+    {AS_LINEAR, MOE "shared_experts.down_proj", LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
 #define AXK1_KEYS                                                             \
     "{'architectures': ['AXK1ForCausalLM'], 'hidden_act': 'silu', "           \
     "'kv_lora_rank': $kv_rank, 'max_position_embeddings': $positions, "       \
@@ -415,6 +434,48 @@ const struct family further_families[] = {
         .bits = LLAMA_BITS | HAS_HEAD,
         .shape = {SIZES, .kv_heads = 6, .eps = 1e-6,
                   .activation = oracle_silu, .theta = 500000},
+    },
+    {
+        .name = "minimax-m3",
+        .config =
+            "{'architectures': ['MiniMaxM3SparseForConditionalGeneration'], "
+            "'model_type': 'minimax_m3_vl', 'text_config': {'architectures': "
+            "['MiniMaxM3SparseForCausalLM'], 'dense_intermediate_size': "
+            "$hidden, 'head_dim': $head_dim, 'hidden_act': 'swigluoai', "
+            "'max_position_embeddings': 4096, 'moe_layer_freq': [0, 1, 1], "
+            "'n_shared_experts': 1, 'num_experts_per_tok': $used, "
+            "'num_key_value_heads': $kv_heads, 'num_local_experts': "
+            "$experts, 'num_mtp_modules': 3, 'partial_rotary_factor': 0.5, "
+            "'qk_norm_type': 'per_head', 'rms_norm_eps': 1e-06, "
+            "'rope_theta': 5000000, 'rotary_dim': $rotary_dim, "
+            "'routed_scaling_factor': 2.0, 'scoring_func': 'sigmoid', "
+            "'shared_intermediate_size': $shared_dim, "
+            "'sparse_attention_config': {'sparse_attention_freq': [0, 1, 1], "
+            "'sparse_block_size': 16, 'sparse_disable_index_value': [0, 1, "
+            "1], 'sparse_index_dim': 16, 'sparse_init_block': 0, "
+            "'sparse_local_block': 1, 'sparse_num_index_heads': 2, "
+            "'sparse_score_type': 'max', 'sparse_topk_blocks': 4, "
+            "'use_sparse_attention': true}, 'swiglu_alpha': 1.702, "
+            "'swiglu_limit': 1.5, 'use_gemma_norm': true, 'use_qk_norm': "
+            "true, 'use_routing_bias': true, 'hidden_size': $dim, "
+            "'num_hidden_layers': $layers, 'num_attention_heads': $heads, "
+            "'vocab_size': $vocab, 'bos_token_id': 1, 'eos_token_id': 2, "
+            "'intermediate_size': $expert_dim, 'tie_word_embeddings': false}, "
+            "'tie_word_embeddings': false}",
+        .prefix = "language_model.",
+        .frame = minimax3_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, minimax_experts,
+                   minimax3_shared},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_CORRECTION |
+                NORMS_LESS_ONE,
+        .shape = {.dim = 60, .hidden = 84, .layers = 3, .heads = 6,
+                  .kv_heads = 2, .head_dim = 16, .rotary_dim = 8,
+                  .vocab = 61, .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu_steep, .up_limit = 1.5,
+                  .up_plus = 1, .theta = 5000000, .sparse = "011",
+                  .n_experts = 7, .n_used = 3, .expert_dim = 44,
+                  .shared_dim = 52, .router = ORACLE_SIGMOID,
+                  .renormalises = true, .router_scale = 2},
     },
     {.name = NULL},
 };
