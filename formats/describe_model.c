@@ -286,6 +286,16 @@ say_positions(json_t **words, const struct lmq_hparams *h)
             scalings[h->rope_scaling], h->rope_factor);
 }
 
+static void
+say_limit(json_t **words, const struct lmq_hparams *h, const char *what,
+          double limit, enum lmq_layer_kind kind)
+{
+    if (limit > 0)
+        say(words, "%s limited to %.10g behind its activation in %u of %u "
+                   "layers",
+            what, limit, count_layers(h, kind), h->n_layers);
+}
+
 /* One for all tokens, or experts of which a router chooses some. */
 static void
 say_feed_forward(json_t **words, const struct lmq_hparams *h)
@@ -324,6 +334,9 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
     say_number(words, "gate and what it multiplies limited to", h->glu_limit,
                0);
     say_number(words, "added to what the gate multiplies:", h->glu_offset, 0);
+    say_limit(words, h, "a feed-forward", h->act_limit, LMQ_LAYER_LIMITED);
+    say_limit(words, h, "an expert", h->expert_act_limit,
+              LMQ_LAYER_LIMITED_EXPERTS);
     if (h->borrowing_hidden_dim == 0)
         say_range(words, h, "dimensions inside feed-forwards",
                   lmq_layer_hidden_dim, has_one_feed);

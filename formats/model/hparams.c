@@ -391,6 +391,27 @@ settle_sparse(struct lmq_hparams *h)
         h->sparse_cut = 0;
 }
 
+static void
+settle_limits(struct lmq_hparams *h)
+{
+    bool has_any = false, has_experts = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        if (lmq_layer_act_limit(h, i) > 0)
+            has_any = true;
+        else
+            h->layers[i] &= (uint16_t)~LMQ_LAYER_LIMITED;
+        if (lmq_layer_expert_act_limit(h, i) > 0)
+            has_experts = true;
+        else
+            h->layers[i] &= (uint16_t)~LMQ_LAYER_LIMITED_EXPERTS;
+    }
+    if (!has_any)
+        h->act_limit = 0;
+    if (!has_experts)
+        h->expert_act_limit = 0;
+}
+
 /* What only some attentions, some feed-forwards compute with. */
 static void
 settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
@@ -425,6 +446,7 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (h->layer_input_dim == 0 || h->layer_input_vocab == h->vocab_size)
         h->layer_input_vocab = 0;
     settle_sparse(h);
+    settle_limits(h);
 }
 
 /* ---- Numbers of layers ---- */

@@ -142,7 +142,10 @@ enum lmq_layer_kind {
     LMQ_LAYER_SINKLESS = 128, /* no sinks, though the others have some */
     LMQ_LAYER_AFTER = 256, /* norms behind its blocks, wherever the others have
                               theirs */
-    LMQ_LAYER_SPARSE = 512 /* the feed-forward goes on with what stands out */
+    LMQ_LAYER_SPARSE = 512, /* the feed-forward goes on with what stands out */
+    LMQ_LAYER_LIMITED = 1024, /* act(gate x) is limited, and up x: what is no
+                                 expert, or an expert */
+    LMQ_LAYER_LIMITED_EXPERTS = 2048
 };
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
@@ -263,6 +266,8 @@ struct lmq_hparams {
     double glu_limit;        /* gate x is at most that, up x no further from 0;
                                 0: neither is limited */
     double glu_offset;       /* of up x; 0 */
+    double act_limit, expert_act_limit; /* in limited layers act(gate x) is at
+                                most that, and up x no further from 0 */
     double sparse_cut;       /* sparse layers: of gate x what is so many
                                 deviations above the mean goes on, less that */
 
@@ -487,6 +492,28 @@ lmq_layer_is_sparse(const struct lmq_hparams *hparams, size_t layer)
     return lmq_layer_is(hparams, layer, LMQ_LAYER_SPARSE) &&
            hparams->is_gated && lmq_layer_has_feed(hparams, layer) &&
            !lmq_layer_has_experts(hparams, layer);
+}
+
+/* What act(gate x) is at most, of the feed-forward of a layer without experts
+ * and of shared ones, or of experts; 0: it is not limited. */
+static inline double
+lmq_layer_act_limit(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_LIMITED) &&
+                   hparams->is_gated && lmq_layer_has_feed(hparams, layer) &&
+                   (!lmq_layer_has_experts(hparams, layer) ||
+                    hparams->shared_dim > 0)
+               ? hparams->act_limit
+               : 0;
+}
+
+static inline double
+lmq_layer_expert_act_limit(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_LIMITED_EXPERTS) &&
+                   hparams->is_gated && lmq_layer_has_experts(hparams, layer)
+               ? hparams->expert_act_limit
+               : 0;
 }
 
 /* Where the layer's norms stand. */

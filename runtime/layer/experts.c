@@ -248,6 +248,8 @@ activate(const struct lmq_member *member, const struct wave *wave)
 {
     const struct lmq_work *work = member->work;
     size_t width = member->h->expert_dim, e = wave->first, from, to;
+    float most =
+        (float)lmq_layer_expert_act_limit(member->h, member->index);
 
     lmq_member_share(member, wave->n_rows * lmq_row_pieces(width), &from,
                      &to);
@@ -256,7 +258,7 @@ activate(const struct lmq_member *member, const struct wave *wave)
         size_t at = piece.row * width + piece.column;
         while (work->routing.first[e + 1] - wave->row <= piece.row)
             e++;
-        lmq_ffn_activate(member, &member->layer->feed.experts[e],
+        lmq_ffn_activate(member, &member->layer->feed.experts[e], most,
                          work->gate + at, work->up + at, piece.column,
                          piece.size);
     }

@@ -9,6 +9,9 @@
  *   level = mean(gate) + sparse_cut * deviation(gate)        (n)
  *   gate = max(gate - level, 0)
  *
+ * A limited layer has
+ *   hidden = min(act(gate), limit) * clamp(up, limit)
+ *
  * Without a gate, hidden = act(up). `hidden` takes the place of gate or up. In
  * some models gate and up are limited, and up has something added to it; in
  * some hidden is normed.
@@ -111,25 +114,36 @@ lmq_activate(const struct lmq_member *member, float *x, size_t n)
         square(x, n);
 }
 
+/* x = min(x, most); what is no number stays so. */
+static void
+cap(float *x, size_t n, float most)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = x[i] > most ? most : x[i];
+}
+
 /* gate = min(gate, limit), up = clamp(up, limit) + offset */
 static void
-limit(const struct lmq_member *member, float *gate, float *up, size_t n)
+limit(const struct lmq_member *member, float *gate, float *up, size_t n,
+      float act_limit)
 {
     const float most = (float)member->h->glu_limit;
     const float offset = (float)member->h->glu_offset;
 
     if (most > 0) {
         member->kernels->clamp(up, n, most);
-        for (size_t i = 0; i < n; i++)
-            gate[i] = gate[i] > most ? most : gate[i];
+        cap(gate, n, most);
     }
+    if (act_limit > 0)
+        member->kernels->clamp(up, n, act_limit);
     for (size_t i = 0; i < n && offset != 0; i++)
         up[i] += offset;
 }
 
 void
 lmq_ffn_activate(const struct lmq_member *member, const struct lmq_ffn *ffn,
-                 float *gate, float *up, size_t column, size_t size)
+                 float act_limit, float *gate, float *up, size_t column,
+                 size_t size)
 {
     const struct lmq_kernels *kernels = member->kernels;
 
@@ -141,8 +155,10 @@ lmq_ffn_activate(const struct lmq_member *member, const struct lmq_ffn *ffn,
     }
     if (ffn->gate.bias != NULL)
         kernels->add(gate, ffn->gate.bias + column, size); /* gate += bias */
-    limit(member, gate, up, size);
+    limit(member, gate, up, size, act_limit);
     lmq_activate(member, gate, size); /* gate = act(gate) */
+    if (act_limit > 0)
+        cap(gate, size, act_limit);
     kernels->mul(gate, up, size); /* gate *= up */
 }
 
@@ -221,6 +237,7 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
     struct lmq_work *work = member->work;
     size_t width = ffn->up.n_rows, from, to;
     bool is_sparse = lmq_layer_is_sparse(member->h, member->index);
+    float most = (float)lmq_layer_act_limit(member->h, member->index);
     struct lmq_ffn unbiased = *ffn; /* whose gate has had its bias */
     struct lmq_operand hidden = /* (n, width) */
         lmq_operand_of(member, lmq_ffn_hidden(member), width);
@@ -241,8 +258,8 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
         size_t at = piece.row * width + piece.column;
         if (is_sparse)
             cut(work->gate + at, work->levels[piece.row], piece.size);
-        lmq_ffn_activate(member, &unbiased, work->gate + at, work->up + at,
-                         piece.column, piece.size);
+        lmq_ffn_activate(member, &unbiased, most, work->gate + at,
+                         work->up + at, piece.column, piece.size);
     }
     lmq_barrier(member); /* a row of W_down, or a norm, reads all of hidden */
     if (sub_norm != NULL) {

@@ -236,8 +236,7 @@ run_half(struct oracle *o, size_t layer)
         oracle_normed(o, mixes ? &w->attn_norm : &w->ffn_norm, o->x);
     double *out = mixes                ? oracle_mix(o, layer, in)
                   : w->mlp.up.w == NULL ? oracle_experts(o, w, in, in)
-                                       : oracle_mlp_rows(o->s, &w->mlp, in,
-                                                         o->n);
+                                       : oracle_feed(o, layer, in);
 
     add(o, out);
     free(in);

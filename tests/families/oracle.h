@@ -154,6 +154,10 @@ struct oracle_shape {
     bool is_parallel;
     double (*activation)(double);
     double up_limit, up_plus; /* the gate's limit is an upper one only */
+    /* Of what is activated, which is not more, and of up in both directions: of
+     * what is no expert, and of experts, in layers with '1'; NULL: in none. */
+    double act_limit, expert_act_limit;
+    const char *limited, *limited_experts;
     double embedding_scale, residual_scale, logit_scale; /* 0: 1 */
     double logit_cap;
 

@@ -39,9 +39,10 @@ cut_rows(double *x, size_t n, size_t width, double deviations)
     }
 }
 
+/* `most`: of what is activated, and of up; 0: none. */
 static double *
 run_mlp(const struct oracle_shape *s, const struct oracle_mlp *w,
-        const double *x, size_t n, bool is_cut)
+        const double *x, size_t n, bool is_cut, double most)
 {
     double *up = oracle_apply(&w->up, x, n);
 
@@ -54,7 +55,12 @@ run_mlp(const struct oracle_shape *s, const struct oracle_mlp *w,
                 gate[i] = fmin(gate[i], s->up_limit);
                 up[i] = fmin(fmax(up[i], -s->up_limit), s->up_limit);
             }
-            up[i] = (up[i] + s->up_plus) * s->activation(gate[i]);
+            double active = s->activation(gate[i]);
+            if (most > 0) {
+                active = fmin(active, most);
+                up[i] = fmin(fmax(up[i], -most), most);
+            }
+            up[i] = (up[i] + s->up_plus) * active;
         }
         free(gate);
     } else {
@@ -68,18 +74,33 @@ run_mlp(const struct oracle_shape *s, const struct oracle_mlp *w,
     return out;
 }
 
-double *
-oracle_mlp_rows(const struct oracle_shape *s, const struct oracle_mlp *w,
-                const double *x, size_t n)
+static size_t
+index_of(const struct oracle *o, const struct oracle_layer *w)
 {
-    return run_mlp(s, w, x, n, false);
+    return (size_t)(w - o->model->layers);
+}
+
+static double
+limit_of(const struct oracle *o, const struct oracle_layer *w)
+{
+    return oracle_pattern(o->s->limited, index_of(o, w)) ? o->s->act_limit : 0;
+}
+
+static double
+experts_limit_of(const struct oracle *o, const struct oracle_layer *w)
+{
+    return oracle_pattern(o->s->limited_experts, index_of(o, w))
+               ? o->s->expert_act_limit
+               : 0;
 }
 
 double *
 oracle_feed(const struct oracle *o, size_t layer, const double *x)
 {
-    return run_mlp(o->s, &o->model->layers[layer].mlp, x, o->n,
-                   oracle_pattern(o->s->cutting, layer));
+    const struct oracle_layer *w = &o->model->layers[layer];
+
+    return run_mlp(o->s, &w->mlp, x, o->n,
+                   oracle_pattern(o->s->cutting, layer), limit_of(o, w));
 }
 
 /* The place of the largest; its number is then out of the game. */
@@ -231,7 +252,8 @@ oracle_experts(const struct oracle *o, const struct oracle_layer *w,
                 continue;
             double *input = oracle_doubles(s->dim);
             add_weighted(input, in, s->dim, s->weighs_input ? weights[e] : 1);
-            double *y = oracle_mlp_rows(s, &w->experts[e], input, 1);
+            double *y = run_mlp(s, &w->experts[e], input, 1, false,
+                                experts_limit_of(o, w));
             add_weighted(to, y, s->dim, s->weighs_input ? 1 : weights[e]);
             free(input);
             free(y);
@@ -242,7 +264,7 @@ oracle_experts(const struct oracle *o, const struct oracle_layer *w,
             free(y);
         }
         if (w->shared.up.w != NULL) {
-            double *y = oracle_mlp_rows(s, &w->shared, in, 1);
+            double *y = run_mlp(s, &w->shared, in, 1, false, limit_of(o, w));
             add_weighted(to, y, s->dim,
                          share * oracle_or_one(s->shared_scale));
             free(y);
@@ -258,7 +280,7 @@ oracle_mlp_and_experts(const struct oracle *o, const struct oracle_layer *w,
                        const double *in)
 {
     size_t dim = o->s->dim;
-    double *out = oracle_mlp_rows(o->s, &w->mlp, in, o->n);
+    double *out = run_mlp(o->s, &w->mlp, in, o->n, false, limit_of(o, w));
     double *routed = oracle_normed(o, &w->router_norm, o->x);
     double *seen = oracle_normed(o, &w->experts_norm, o->x);
 

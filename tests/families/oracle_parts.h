@@ -56,10 +56,7 @@ double oracle_alibi_slope(size_t head, size_t n_heads);
 /* Attention, or what stands in its place. */
 double *oracle_mix(const struct oracle *o, size_t layer, const double *x);
 
-double *oracle_mlp_rows(const struct oracle_shape *s,
-                        const struct oracle_mlp *w, const double *x, size_t n);
-
-/* The same of a layer, whose gates may be cut. */
+/* Of a layer without experts, whose gates may be cut. */
 double *oracle_feed(const struct oracle *o, size_t layer, const double *x);
 
 /* One token at a time. The router may look at something else. */

@@ -323,6 +323,14 @@ describe_kinds(struct lmq_hparams *h)
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (once_in(3))
             h->layers[i] |= LMQ_LAYER_SPARSE;
+    h->act_limit = perhaps(0.1, 1);
+    h->expert_act_limit = perhaps(0.1, 1);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        if (once_in(2))
+            h->layers[i] |= LMQ_LAYER_LIMITED;
+        if (once_in(2))
+            h->layers[i] |= LMQ_LAYER_LIMITED_EXPERTS;
+    }
     if (h->kv_lora_rank > 0 || once_in(2))
         return;
     if (h->qk_norm == LMQ_QK_NORM_HEADS)

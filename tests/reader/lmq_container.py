@@ -112,7 +112,8 @@ for _type, _limit, _default, _least, _names in (
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
-         'score_growth glu_limit glu_offset sparse_cut latent_eps router_reach '
+         'score_growth glu_limit glu_offset sparse_cut act_limit '
+         'expert_act_limit latent_eps router_reach '
          'router_softcap state_eps decay_floor'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
@@ -138,7 +139,8 @@ for _type, _limit, _default, _least, _names in (
          'recurrence'),
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
-         'beside_layers sinkless_layers after_layers sparse_layers'),
+         'beside_layers sinkless_layers after_layers sparse_layers limited_layers '
+         'limited_expert_layers'),
         ('counts', 65536, (), 1, 'layer_heads layer_kv_heads'),
         ('counts', HUGE, (), 1, 'layer_hidden_dims'),
         ('factors', 512, (), None, 'rope_short rope_long'),

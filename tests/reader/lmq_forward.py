@@ -56,8 +56,8 @@ class Description:
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
-                    'glu_offset router_reach router_softcap value_scale state_eps '
-                    'beta_scale decay_floor').split():
+                    'glu_offset act_limit expert_act_limit router_reach router_softcap '
+                    'value_scale state_eps beta_scale decay_floor').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
     def place(self, layer):
@@ -709,7 +709,14 @@ class Computation:
             g = np.maximum(g - mean - d.sparse_cut * deviation, 0)
         if d.glu_limit > 0:
             g, h = np.minimum(g, d.glu_limit), np.clip(h, -d.glu_limit, d.glu_limit)
-        return self.act(g, layer) * (h + d.glu_offset)
+        g = self.act(g, layer)
+        if item >= 0:
+            m = d.expert_act_limit if layer in d.limited_expert_layers else 0
+        else:
+            m = d.act_limit if layer in d.limited_layers else 0
+        if m > 0:
+            g, h = np.minimum(g, m), np.clip(h, -m, m)
+        return g * (h + d.glu_offset)
 
     def feed(self, u, layer, gate, up, down, item=-1):
         return self.product(self.hidden(u, layer, gate, up, item), down, layer, item)

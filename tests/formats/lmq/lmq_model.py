@@ -731,13 +731,17 @@ class Model:
         for x, v in zip(xs, u):
             f = self.experts(at, v, x) if self.has_experts(layer) else \
                 self.feed(at + "ffn_%s", v, h["sub_norms"] and
-                          at + "ffn_sub_norm", layer in h["sparse_layers"])
+                          at + "ffn_sub_norm", layer in h["sparse_layers"],
+                          self.act_limit(at, "act_limit", "limited_layers"))
             if place != "before" or self.norms_mixture(layer):
                 f = self.norm(at + "post_ffw_norm", f)
             out.append(add(x, [scale * b for b in f]))
         return out
 
-    def feed(self, name, u, norm=None, is_sparse=False):
+    def act_limit(self, at, key, layers):  # at: blk.3.
+        return self.h[key] if int(at.split(".")[1]) in self.h[layers] else 0
+
+    def feed(self, name, u, norm=None, is_sparse=False, act_limit=0):
         up = self.product(name % "up", u)
         if self.h["gated"]:
             gate = self.product(name % "gate", u)
@@ -748,8 +752,11 @@ class Model:
                 gate = [max(a - level, 0.0) for a in gate]
             most = self.h["glu_limit"] or math.inf
             gate = [min(a, most) for a in gate]
-            up = [min(max(a, -most), most) + self.h["glu_offset"] for a in up]
-            up = [self.act(g, name) * a for g, a in zip(gate, up)]
+            up = [min(max(a, -most), most) for a in up]
+            gate, most = [self.act(g, name) for g in gate], act_limit or math.inf
+            up = [min(g, most) * (min(max(a, -most), most) +
+                                  self.h["glu_offset"])
+                  for g, a in zip(gate, up)]
         else:
             up = [self.act(a, name) for a in up]
         return self.product(name % "down", self.norm(norm, up) if norm else up)
@@ -1053,7 +1060,9 @@ class Model:
                 w *= self.vector(at + "ffn_down_exps_scale.weight")[e]
             scales = h["router_scales_input"]
             y = self.feed("%sffn_%%s.%d" % (at, e),
-                          [w * a for a in u] if scales else u)
+                          [w * a for a in u] if scales else u,
+                          act_limit=self.act_limit(at, "expert_act_limit",
+                                                   "limited_expert_layers"))
             f = add(f, y if scales else [w * a for a in y])
         if h["expert_norms"]:
             f = self.norm(at + "post_ffw_norm_2", f)
@@ -1061,7 +1070,8 @@ class Model:
             switch = self.vector(at + "ffn_gate_inp_shexp.weight")
             y = 1.0 if switch is None else \
                 sigmoid(sum(a * b for a, b in zip(switch, shared)))
-            out = self.feed(at + "ffn_%s_shexp", shared)
+            out = self.feed(at + "ffn_%s_shexp", shared, act_limit=self.act_limit(
+                at, "act_limit", "limited_layers"))
             if h["expert_norms"]:
                 out = self.norm(at + "post_ffw_norm_1", out)
             f = add(f, [h["shared_scale"] * y * a for a in out])
