@@ -29,7 +29,8 @@ static const char *const of_its_width[] = {
 static const char *const has_factors[] = {
     "apertus", "arcee", "deci", "exaone", "exaone-moe", "exaone4",
     "falcon-h1", "gemma4", "granite", "granite_swa", "granitehybrid",
-    "granitemoe", "llama", "llama4", "minicpm", "mistral3", "nanbeige", NULL,
+    "granitemoe", "llama", "llama4", "minicpm", "mistral3", "nanbeige",
+    "step35", NULL,
 };
 static const char *const has_long_factors[] = {
     "apertus", "granite", "granite_swa", "granitemoe", "llama", "minicpm",
@@ -123,7 +124,8 @@ note_sizes(const struct lmq_gguf_plan *plan, const char *name)
                       "convolution in one layer at least",
                       name);
     if ((strcmp(name, "granite_swa") == 0 ||
-         strcmp(name, "cohere2moe") == 0 || strcmp(name, "mimo2") == 0) &&
+         strcmp(name, "cohere2moe") == 0 || strcmp(name, "mimo2") == 0 ||
+         strcmp(name, "step35") == 0) &&
         h->sliding_window == 0)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not load this '%s': it wants windows",

@@ -141,7 +141,14 @@ add_factors(struct lmq_gguf_plan *plan, struct lmq_error *err)
         {LMQ_ROPE_LONGROPE, "rope_factors_short.weight", plan->near},
         {LMQ_ROPE_LONGROPE, "rope_factors_long.weight", plan->far},
     };
+    uint32_t n = h->n_rope_factors, widest = lmq_hparams_rotary_dim(h) / 2;
 
+    if (plan->family->gguf.halves_part && n < widest &&
+        widest <= LMQ_MAX_ROPE_FACTORS)
+        n = widest;
+
+    for (uint32_t i = h->n_rope_factors; i < n; i++)
+        plan->near[i] = 1;
     for (uint32_t i = 0; i < h->n_rope_factors; i++) {
         plan->near[i] = (double)(float)h->rope_short[i];
         plan->far[i] = (double)(float)h->rope_long[i];
@@ -154,7 +161,7 @@ add_factors(struct lmq_gguf_plan *plan, struct lmq_error *err)
             return lmq_fail_nomem(err);
         target->values = kinds[i].values;
         target->n_dims = 1;
-        target->dims[0] = target->n_cols = h->n_rope_factors;
+        target->dims[0] = target->n_cols = n;
         target->n_rows = 1;
     }
     return LMQ_OK;

@@ -28,6 +28,35 @@ static const struct lmq_hf_only laguna_only[] = {
     END_ONLY,
 };
 
+/* The usual key for it counts where it is there. */
+static const struct lmq_hf_key step35_context[] = {
+    KEY("max_seq_len", context, KEEP),
+    END,
+};
+
+static const struct lmq_hf_key step35_keys[] = {
+    KEY("num_attention_groups", n_kv_heads, KEEP),
+    KEY("moe_num_experts", n_experts, 288),
+    KEY("moe_top_k", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 1280),
+    KEY("share_expert_dim", shared_dim, 1280),
+    KEY("moe_router_scaling_factor", router_scale, 1),
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    END,
+};
+
+static const struct lmq_hf_only step35_only[] = {
+    WORD("att_impl_type", "GQA"),
+    WORD("moe_router_activation", "sigmoid"),
+    NUMBER("use_moe", 1),
+    NUMBER("use_moe_router_bias", 1),
+    NUMBER("norm_expert_weight", 1),
+    NUMBER("moe_every_n_layer", 1),
+    NUMBER("zero_centered", 1),
+    NUMBER("sink", 0),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key openelm_keys[] = {
     KEY("model_dim", dim, 2048),
     KEY("num_transformer_layers", n_layers, 12),
@@ -63,6 +92,27 @@ const struct lmq_family lmq_uneven_families[] = {
               .counts_by_layer = true, .has_local_part = true,
               .has_full_first = true, .begin = lmq_gguf_begin_sigmoid,
               .finish = lmq_gguf_finish_laguna}},
+    {.name = "step35", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Step3p5ForCausalLM", "step3p5", NULL, false},
+                        TEXT_OF("Step3p7ForConditionalGeneration", "step3p7")},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-5), .context = 262144, .n_kv_heads = 8,
+            .head_dim = 128, .theta = 10000, .theta_key = "", .partial = 1,
+            .has_layer_types = true,
+            .keys = {step35_context, sizes, head_dim, step35_keys},
+            .only = step35_only,
+            .begin = lmq_hf_begin_step35, .windows = lmq_hf_windows_mellum,
+            .finish = lmq_hf_finish_step35,
+            .biases = {.qkv = {"attention_bias", false}}},
+     .gguf = {.name = "step35",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS |
+                      LMQ_GGUF_LOCAL | LMQ_GGUF_SHARED_DIM |
+                      LMQ_GGUF_FURTHER | LMQ_GGUF_LIMITS,
+              .counts_by_layer = true, .has_local_part = true,
+              .halves_part = true, .begin = lmq_gguf_begin_sigmoid,
+              .finish = lmq_gguf_finish_step35,
+              .head = LMQ_GGUF_HEAD_MUST}},
     /* Llama-Nemotron, whose layers a search has chosen, and DeciLM. */
     {.name = "deci",
      .hf = {.classes = {{"DeciLMForCausalLM", "nemotron-nas", NULL, false},

@@ -164,6 +164,9 @@ enum {
 /* And several times through all layers. */
 #define LMQ_GGUF_LOOPS ((uint64_t)0x200000000)
 
+/* What is activated is limited, in some layers. */
+#define LMQ_GGUF_LIMITS ((uint64_t)0x400000000)
+
 /* Layers with states whose heads are counted; with states, whichever rule they
  * follow; layers without keys among others, by the numbers of these. */
 #define LMQ_GGUF_OF_HEADS (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)
@@ -201,6 +204,9 @@ struct lmq_gguf_form {
     bool has_voids;         /* 0 of these: what the layer does not have */
     bool has_local_part;    /* rope.dimension_count_swa: how much of a head
                                turns in layers with windows */
+    bool halves_part;       /* rope.dimension_count is twice what turns in
+                               layers that see everything; factors of
+                               frequencies go on, 1, to what turns in others */
     bool is_only_read;      /* it has tensors that a model lacks here */
     bool norm_by_eps;       /* the epsilon's name says the kind of norm */
     bool fuses_qkv;         /* attn_qkv is one tensor */

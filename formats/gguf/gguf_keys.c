@@ -156,6 +156,9 @@ static const struct {
     {"skip_loop_final_norm", LMQ_GGUF_LOOPS},
     {"rope.dimension_sections", LMQ_GGUF_SECTIONS},
     {"n_deepstack_layers", LMQ_GGUF_SECTIONS},
+    {"swiglu_clamp_exp", LMQ_GGUF_LIMITS},
+    {"swiglu_clamp_shexp", LMQ_GGUF_LIMITS},
+    {"moe_every_n_layers", LMQ_GGUF_LIMITS},
     {"expert_weights_norm", LMQ_GGUF_ROUTER},
     {"expert_gating_func", LMQ_GGUF_ROUTER},
     {"rope.scale_linear", LMQ_GGUF_ROPE},
@@ -467,6 +470,7 @@ static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
     lmq_gguf_read_experts,
     lmq_gguf_read_rope,
     lmq_gguf_read_indexer,
+    lmq_gguf_read_limits,
     read_switches,
     lmq_gguf_read_activation,
     read_double_feed,
@@ -668,6 +672,8 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     if (family->gguf.keys & LMQ_GGUF_LOOPS)
         lmq_gguf_put_bool(builder, ".skip_loop_final_norm",
                           !hparams->has_loop_norm);
+    if (family->gguf.keys & LMQ_GGUF_LIMITS)
+        lmq_gguf_write_limits(builder, hparams);
     if (family->gguf.norm_by_eps)
         lmq_gguf_put_f32(builder,
                          hparams->norm == LMQ_NORM_RMS

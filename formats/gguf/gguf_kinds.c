@@ -463,19 +463,24 @@ lmq_gguf_read_parts(struct lmq_gguf_reader *r)
 {
     struct lmq_hparams *h = r->h;
 
+    if (r->family->gguf.halves_part && h->sliding_window == 0)
+        h->rotary_dim = lmq_hparams_rotary_dim(h) / 2;
     if (!r->family->gguf.has_local_part || h->sliding_window == 0)
         return LMQ_OK;
     if (!(h->rope_local_theta > 0))
         h->rope_local_theta = h->rope_theta;
-    h->full_rotary_dim = lmq_hparams_rotary_dim(h);
+    h->full_rotary_dim =
+        lmq_hparams_rotary_dim(h) / (r->family->gguf.halves_part ? 2 : 1);
     return lmq_gguf_read_count(r, LMQ_GGUF_LOCAL_PART, &h->rotary_dim);
 }
 
 static void
-write_parts(struct lmq_gguf_builder *builder, const struct lmq_hparams *h)
+write_parts(struct lmq_gguf_builder *builder,
+            const struct lmq_family *family, const struct lmq_hparams *h)
 {
     lmq_gguf_put_u32(builder, ".rope.dimension_count",
-                     lmq_hparams_far_rotary_dim(h));
+                     lmq_hparams_far_rotary_dim(h) *
+                         (family->gguf.halves_part ? 2 : 1));
     if (h->sliding_window > 0)
         lmq_gguf_put_u32(builder, "." LMQ_GGUF_LOCAL_PART,
                          lmq_hparams_rotary_dim(h));
@@ -489,7 +494,7 @@ lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
     if (family->gguf.counts_by_layer)
         write_counts(builder, family, h);
     if (family->gguf.has_local_part)
-        write_parts(builder, h);
+        write_parts(builder, family, h);
 }
 
 bool
@@ -500,6 +505,105 @@ lmq_gguf_is_by_layer(const struct lmq_family *family, size_t field)
     return family->gguf.counts_by_layer &&
            (field == LMQ_FIELD(n_heads) || field == LMQ_FIELD(n_kv_heads) ||
             field == LMQ_FIELD(hidden_dim));
+}
+
+/* ---- MiniMax M3 ---- */
+
+void
+lmq_gguf_begin_minimax3(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_sigmoid(h);
+    h->activation_slope = 1.702;
+    h->glu_limit = 7;
+    h->glu_offset = 1;
+}
+
+/* ---- Step 3.5 ---- */
+
+static const char limits[] = ".swiglu_clamp_shexp";
+static const char expert_limits[] = ".swiglu_clamp_exp";
+
+/* A number for all layers, or one for each; 0 is none. */
+static enum lmq_status
+read_limit(struct lmq_gguf_reader *r, const char *name, double *limit,
+           enum lmq_layer_kind kind)
+{
+    const struct lmq_gguf_value *value =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
+    bool is_list = value != NULL && value->type == LMQ_GGUF_ARRAY;
+    struct lmq_hparams *h = r->h;
+    double number = 0;
+
+    if (is_list && (value->item_type != LMQ_GGUF_F32 ||
+                    value->count < h->n_layers))
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is no f32 for each of %" PRIu32 " layers",
+                        r->key, h->n_layers);
+    if (!is_list) {
+        enum lmq_status status = lmq_gguf_read_number(r, name, &number);
+        if (status != LMQ_OK)
+            return status;
+    }
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        if (is_list)
+            number = lmq_gguf_item_number(value, i);
+        if (number == 0)
+            continue;
+        if (!(number > 0 && number <= 1e30))
+            lmq_hparams_refuse(h, "%g in '%s'", number, name);
+        else if (*limit > 0 && (number < *limit || number > *limit))
+            lmq_hparams_refuse(h, "layers that differ in '%s'", name);
+        else
+            *limit = number;
+        h->layers[i] |= (uint16_t)kind;
+    }
+    return LMQ_OK;
+}
+
+enum lmq_status
+lmq_gguf_read_limits(struct lmq_gguf_reader *r)
+{
+    enum lmq_status status = LMQ_OK;
+
+    if (r->family->gguf.keys & LMQ_GGUF_LIMITS)
+        status = read_limit(r, limits + 1, &r->h->act_limit,
+                            LMQ_LAYER_LIMITED);
+    if (status == LMQ_OK && (r->family->gguf.keys & LMQ_GGUF_LIMITS) != 0)
+        status = read_limit(r, expert_limits + 1, &r->h->expert_act_limit,
+                            LMQ_LAYER_LIMITED_EXPERTS);
+    return status;
+}
+
+static void
+put_limits(struct lmq_gguf_builder *builder, const char *key,
+           const struct lmq_hparams *h,
+           double (*of)(const struct lmq_hparams *h, size_t layer))
+{
+    bool has_any = false;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        has_any |= of(h, i) > 0;
+    if (!has_any)
+        return;
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_F32, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_f32(builder, of(h, i));
+}
+
+void
+lmq_gguf_write_limits(struct lmq_gguf_builder *builder,
+                      const struct lmq_hparams *h)
+{
+    put_limits(builder, limits, h, lmq_layer_act_limit);
+    put_limits(builder, expert_limits, h, lmq_layer_expert_act_limit);
+}
+
+/* It has gates where there are tensors of them. */
+void
+lmq_gguf_finish_step35(struct lmq_hparams *h,
+                       const struct lmq_gguf_evidence *evidence)
+{
+    h->has_attn_gate = h->has_head_gate = evidence->gate_rows > 0;
 }
 
 /* ---- Laguna ---- */

@@ -96,7 +96,10 @@ read_scaling(struct lmq_gguf_reader *r, const char *type, double gain)
     } else if (e->n_always > 0) {
         if (is_scaled && strcmp(type, "none") != 0)
             lmq_hparams_refuse(h, "rope_freqs together with a factor");
-        take_factors(h, LMQ_ROPE_FACTORS, e->always, NULL, e->n_always);
+        uint32_t pairs = lmq_hparams_far_rotary_dim(h) / 2, n = e->n_always;
+        if (r->family->gguf.halves_part && n > pairs)
+            n = pairs; /* the others are of layers that are not scaled */
+        take_factors(h, LMQ_ROPE_FACTORS, e->always, NULL, n);
     } else if (strcmp(type, "linear") == 0) {
         h->rope_scaling = is_scaled ? LMQ_ROPE_LINEAR : LMQ_ROPE_PLAIN;
         /* llama.cpp's scores grow by that, as with YaRN; not MiniCPM's. */

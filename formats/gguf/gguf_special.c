@@ -41,11 +41,11 @@ enum lmq_status
 lmq_gguf_read_indexer(struct lmq_gguf_reader *r)
 {
     uint32_t n = 0, size = 1;
-    enum lmq_status status = LMQ_OK;
 
     if ((r->family->gguf.keys & LMQ_GGUF_INDEXER) == 0)
         return LMQ_OK;
-    status = lmq_gguf_read_count(r, "attention.indexer.block_size", &size);
+    enum lmq_status status =
+        lmq_gguf_read_count(r, "attention.indexer.block_size", &size);
     if (status == LMQ_OK)
         status = lmq_gguf_read_count(r, "attention.indexer.top_k", &n);
     if (status == LMQ_OK && n == 0)
@@ -55,8 +55,7 @@ lmq_gguf_read_indexer(struct lmq_gguf_reader *r)
         return status;
     if (size == 0 || n > LMQ_MAX_CONTEXT / size)
         return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                        "GGUF: '%s' is %u, of %u positions each", r->key, n,
-                        size);
+                        "GGUF: '%s' is %u, of %u each", r->key, n, size);
     n *= size;
     r->source->n_chosen = n;
     r->h->context_end = n;
@@ -451,15 +450,6 @@ lmq_gguf_begin_sigmoid_mixture(struct lmq_hparams *h)
 {
     lmq_gguf_begin_sigmoid(h);
     lmq_gguf_begin_mixture(h);
-}
-
-void
-lmq_gguf_begin_minimax3(struct lmq_hparams *h)
-{
-    lmq_gguf_begin_sigmoid(h);
-    h->activation_slope = 1.702;
-    h->glu_limit = 7;
-    h->glu_offset = 1;
 }
 
 void

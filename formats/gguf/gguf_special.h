@@ -64,6 +64,8 @@ void lmq_gguf_finish_gemma3n(struct lmq_hparams *hparams,
 void lmq_gguf_finish_gemma4(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_begin_mimo2(struct lmq_hparams *hparams);
+void lmq_gguf_finish_step35(struct lmq_hparams *hparams,
+                            const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_laguna(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_mimo2(struct lmq_hparams *hparams,

@@ -211,7 +211,8 @@ lmq_hf_expect_layers(struct lmq_hf_config *config, const char *key, size_t n)
 {
     uint32_t n_layers = config->hparams->n_layers;
 
-    if (n != n_layers)
+    if (n != n_layers &&
+        n != (size_t)n_layers + config->source->n_further_layers)
         lmq_hf_fail(config, "'%s' in the configuration names %zu of %u layers",
                     key, n, n_layers);
 }

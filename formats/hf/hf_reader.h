@@ -73,7 +73,8 @@ void lmq_hf_unmark(struct lmq_hf_config *config, int64_t layer,
 uint32_t lmq_hf_period(struct lmq_hf_config *config, const char *key,
                        uint32_t absent);
 
-/* An error unless a list that has this key names all of them. */
+/* An error unless a list that has this key names all of them; or also those
+ * behind them for more tokens, where it is known of these. */
 void lmq_hf_expect_layers(struct lmq_hf_config *config, const char *key,
                           size_t n);
 

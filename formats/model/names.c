@@ -161,6 +161,7 @@ static const struct {
     {true, "mtp.", further_tokens},
     {true, "multi_modal_projector.", other_senses},
     {true, "patch_merge_mlp.", other_senses},
+    {true, "vit_large_projector.", other_senses},
     {true, "audio_tower.", other_senses},
     {true, "vision_embedder.", other_senses},
     {true, "embed_vision.", other_senses},

@@ -45,6 +45,7 @@ static const char *const model_types[] = {
     "jais", "bailing_hybrid",
     "PanguEmbedded", "maincoder", "spark2_5", "plm", "nanbeige", "ouro",
     "apertus1p5", "apertus1p5_text", "minimax_m3_vl_text",
+    "step3p5",
 };
 
 static const char *const keys[] = {
@@ -96,6 +97,10 @@ static const char *const keys[] = {
     "qk_rope_head_dim",
     "index_topk",
     "index_topk_blocks",
+    "attention_other_setting",
+    "moe_layers_enum",
+    "partial_rotary_factors",
+    "swiglu_limits",
     "sparse_attention_config",
     "dense_intermediate_size",
     "scale_depth",

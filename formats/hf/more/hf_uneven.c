@@ -1,10 +1,11 @@
 /*
  * hf_uneven.c - what families whose layers differ in heads and widths do in
- * config.json beside their rows: Laguna, OpenELM, DeciLM.
+ * config.json beside their rows: Laguna, Step 3.5, OpenELM, DeciLM.
  */
 #include "config.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "formats/hf/hf_reader.h"
@@ -70,6 +71,209 @@ lmq_hf_finish_laguna(struct lmq_hf_config *config)
         has_window |= lmq_layer_window(h, i) > 0;
     if (!has_window)
         h->rotary_dim = h->full_rotary_dim;
+}
+
+/* ---- Step 3.5 ---- */
+
+/* Lists of layers count those for more tokens, too. */
+void
+lmq_hf_begin_step35(struct lmq_hf_config *config)
+{
+    lmq_hf_read_further(config, "num_nextn_predict_layers");
+}
+
+static bool
+differ(double a, double b)
+{
+    return a < b || a > b;
+}
+
+/* A number for all layers, or a list of one for each: of layers that see
+ * everything, and of those with a window, all of a kind alike. null is `none`.
+ * Without layers of a kind its number is that of the other. */
+static void
+read_by_kind(struct lmq_hf_config *config, const char *key, double absent,
+             double *full, double *near)
+{
+    const json_t *said = json_object_get(config->json, key);
+    bool has_full = false, has_near = false;
+
+    *full = *near = absent;
+    if (!json_is_array(said)) {
+        *full = *near = lmq_hf_real(config, config->json, key, absent);
+        return;
+    }
+    lmq_hf_expect_layers(config, key, json_array_size(said));
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        const json_t *item = json_array_get(said, i);
+        bool is_near = lmq_layer_window(config->hparams, i) > 0;
+        bool *has = is_near ? &has_near : &has_full;
+        double number = json_number_value(item);
+        if (!json_is_number(item))
+            lmq_hf_fail(config, "'%s' in the configuration is no list of "
+                                "numbers",
+                        key);
+        if (*has && differ(is_near ? *near : *full, number))
+            lmq_hparams_refuse(config->hparams,
+                               "layers of one kind that differ in '%s'", key);
+        *(is_near ? near : full) = number;
+        *has = true;
+    }
+    if (!has_full)
+        *full = *near;
+    if (!has_near)
+        *near = *full;
+}
+
+static uint32_t
+rotary_dim_of(struct lmq_hf_config *config, double part)
+{
+    if (part > 0 && part <= 1)
+        return (uint32_t)(config->hparams->head_dim * part);
+    lmq_hf_fail(config, "'partial_rotary_factors' in the configuration has a "
+                        "%g",
+                part);
+    return 0;
+}
+
+/* Layers with a window turn by a base of their own, another part of a head, and
+ * unscaled. */
+static void
+read_turning(struct lmq_hf_config *config)
+{
+    static const char scaled[] = "yarn_only_types";
+    const json_t *types = json_object_get(config->json, scaled);
+    const char *only = json_string_value(json_array_get(types, 0));
+    struct lmq_hparams *h = config->hparams;
+    double part, near_part;
+
+    read_by_kind(config, "rope_theta", 10000, &h->rope_theta,
+                 &h->rope_local_theta);
+    read_by_kind(config, "partial_rotary_factors", 1, &part, &near_part);
+    h->full_rotary_dim = rotary_dim_of(config, part);
+    h->rotary_dim = rotary_dim_of(config, near_part);
+    if (h->rope_scaling != LMQ_ROPE_PLAIN &&
+        (json_array_size(types) != 1 || only == NULL ||
+         strcmp(only, "full_attention") != 0))
+        lmq_hparams_refuse(h, "rotary scaling of other layers than "
+                              "'full_attention' in '%s'",
+                           scaled);
+}
+
+/* Layers with a window may have other heads. */
+static void
+read_other_heads(struct lmq_hf_config *config)
+{
+    const json_t *other =
+        lmq_hf_object(config, config->json, "attention_other_setting");
+    struct lmq_hparams *h = config->hparams;
+    uint32_t heads =
+        lmq_hf_count(config, other, "num_attention_heads", h->n_heads);
+    uint32_t groups =
+        lmq_hf_count(config, other, "num_attention_groups", h->n_kv_heads);
+
+    if (strcmp(lmq_hf_text(config, other, "attention_type",
+                           "sliding_attention"),
+               "sliding_attention") != 0 ||
+        lmq_hf_count(config, other, "head_dim", h->head_dim) != h->head_dim)
+        lmq_hparams_refuse(h, "an 'attention_other_setting' of other layers "
+                              "or of other widths of heads");
+    if (heads == 0 || heads > LMQ_MAX_HEADS || groups == 0 ||
+        groups > LMQ_MAX_HEADS)
+        lmq_hf_fail(config, "%u heads that share %u keys make no model", heads,
+                    groups);
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        bool is_near = lmq_layer_window(h, i) > 0;
+        h->layer_heads[i] = is_near ? heads : h->n_heads;
+        h->layer_kv_heads[i] = is_near ? groups : h->n_kv_heads;
+    }
+}
+
+/* 0 and null are none. */
+static void
+read_limits(struct lmq_hf_config *config, const char *key, double *limit,
+            enum lmq_layer_kind kind)
+{
+    const json_t *list = lmq_hf_list(config, config->json, key);
+
+    if (list == NULL)
+        return;
+    lmq_hf_expect_layers(config, key, json_array_size(list));
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        const json_t *item = json_array_get(list, i);
+        double number = json_number_value(item);
+        if (json_is_null(item) || (json_is_number(item) && number == 0))
+            continue;
+        if (!json_is_number(item) || !(number > 0))
+            lmq_hf_fail(config, "'%s' in the configuration is no list of "
+                                "limits",
+                        key);
+        if (*limit > 0 && differ(*limit, number))
+            lmq_hparams_refuse(config->hparams, "layers that differ in '%s'",
+                               key);
+        *limit = number;
+        lmq_hf_mark(config, i, kind);
+    }
+}
+
+/* The numbers of layers with experts, with commas between them; without them
+ * all but the first. */
+static void
+read_dense(struct lmq_hf_config *config)
+{
+    static const char key[] = "moe_layers_enum";
+    const char *at = lmq_hf_text(config, config->json, key, NULL);
+    const char *text = at;
+
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (text != NULL || i == 0)
+            lmq_hf_mark(config, i, LMQ_LAYER_DENSE);
+    while (at != NULL) {
+        char *end;
+        long layer = strtol(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0' && *end != ' ')) {
+            lmq_hf_fail(config, "'%s' in the configuration is '%.60s', "
+                                "expected numbers of layers",
+                        key, text);
+            return;
+        }
+        lmq_hf_unmark(config, layer, LMQ_LAYER_DENSE);
+        end += strspn(end, " ");
+        at = *end == ',' ? end + 1 : NULL;
+    }
+}
+
+/* Whether there are gates versions of the class take differently, where it is
+ * not said. */
+void
+lmq_hf_finish_step35(struct lmq_hf_config *config)
+{
+    static const char gates[] = "use_head_wise_attn_gate";
+    struct lmq_hparams *h = config->hparams;
+    const json_t *turning =
+        lmq_hf_list(config, config->json, "use_rope_layers");
+
+    read_turning(config);
+    read_other_heads(config);
+    read_dense(config);
+    read_limits(config, "swiglu_limits", &h->expert_act_limit,
+                LMQ_LAYER_LIMITED_EXPERTS);
+    read_limits(config, "swiglu_limits_shared", &h->act_limit,
+                LMQ_LAYER_LIMITED);
+    if (!lmq_hf_has(config->json, gates))
+        lmq_hparams_refuse(h, "a model of this kind without '%s'", gates);
+    if (!lmq_hf_has(config->json, "layer_types"))
+        lmq_hparams_refuse(h, "a model of this kind without 'layer_types'");
+    for (size_t i = 0; i < json_array_size(turning); i++) {
+        const json_t *item = json_array_get(turning, i);
+        if (!json_is_true(item) && json_integer_value(item) == 0)
+            lmq_hparams_refuse(h, "layers without positions in "
+                                  "'use_rope_layers'");
+    }
+    h->has_attn_gate = h->has_head_gate =
+        lmq_hf_switch(config, config->json, gates, false);
+    lmq_hf_route_by_sigmoid(h);
+    h->router_renormalises = true;
 }
 
 /* ---- OpenELM ---- */

@@ -64,6 +64,23 @@ static const size_t openelm_widths[] = {32, 96, 160, 224};
     "'rms_norm_eps': 1e-06, 'shared_expert_intermediate_size': $shared_dim, " \
     "'tie_word_embeddings': false, 'vocab_size': $vocab, "
 
+static const struct stored step35_layer[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.g_proj", LAYER(gate)},
+    {AS_LINEAR, "model.layers.#.moe.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.moe.router_bias", 0},
+    {AS_EXPERTS_FUSED, "model.layers.#.moe.gate_proj.weight", MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.moe.up_proj.weight", MLP(up)},
+    {AS_EXPERTS_FUSED, "model.layers.#.moe.down_proj.weight", MLP(down)},
+    {AS_LINEAR, "model.layers.#.share_expert.gate_proj", LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.share_expert.up_proj", LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.share_expert.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+static const size_t step35_heads[] = {4, 6, 6, 6, 4};
+static const size_t step35_keys[] = {2, 3, 3, 3, 2};
+
 static const size_t deci_keys[] = {2, 2, 1, 2, 4, 2};
 static const size_t deci_widths[] = {256, 512, 256, 256, 768, 256};
 
@@ -123,6 +140,60 @@ const struct family uneven_families[] = {
                   .n_used = 2, .expert_dim = 36, .shared_dim = 28,
                   .router = ORACLE_SIGMOID, .router_cap = 3,
                   .renormalises = true},
+    },
+    {
+        /* Lists count a layer for more tokens, too. */
+        .name = "step35",
+        .config =
+            "{'architectures': ['Step3p5ForCausalLM'], 'att_impl_type': "
+            "'GQA', 'attention_other_setting': {'attention_type': "
+            "'sliding_attention', 'head_dim': $head_dim, "
+            "'num_attention_groups': 3, 'num_attention_heads': 6}, "
+            "'bos_token_id': 0, 'eos_token_id': [1, 2], 'head_dim': "
+            "$head_dim, 'hidden_size': $dim, 'intermediate_size': $hidden, "
+            "'layer_types': ['full_attention', 'sliding_attention', "
+            "'sliding_attention', 'sliding_attention', 'full_attention', "
+            "'sliding_attention'], 'max_position_embeddings': $positions, "
+            "'max_seq_len': 4096, 'model_type': 'step3p5', "
+            "'moe_every_n_layer': 1, 'moe_intermediate_size': $expert_dim, "
+            "'moe_layers_enum': '1,2, 3,4', 'moe_num_experts': $experts, "
+            "'moe_router_activation': 'sigmoid', "
+            "'moe_router_scaling_factor': 3.0, 'moe_top_k': $used, "
+            "'need_fp32_gate': true, 'norm_expert_weight': true, "
+            "'num_attention_groups': $kv_heads, 'num_attention_heads': "
+            "$heads, 'num_hidden_layers': $layers, "
+            "'num_nextn_predict_layers': 1, 'partial_rotary_factors': [0.5, "
+            "1.0, 1.0, 1.0, 0.5, 1.0], 'rms_norm_eps': 1e-05, "
+            "'rope_scaling': {'factor': 2.0, 'high_freq_factor': 32.0, "
+            "'low_freq_factor': 1.0, 'original_max_position_embeddings': "
+            "$original, 'rope_type': 'llama3'}, 'rope_theta': [500000.0, "
+            "10000.0, 10000.0, 10000.0, 500000.0, 10000.0], "
+            "'share_expert_dim': $shared_dim, 'sink': false, "
+            "'sliding_window': $window, 'swiglu_limits': [0.0, null, 0.0, "
+            "0.4, 0.4, 0.0], 'swiglu_limits_shared': [0.3, 0.0, 0.3, null, "
+            "0.0, 0.0], 'tie_word_embeddings': false, "
+            "'use_head_wise_attn_gate': true, 'use_moe': true, "
+            "'use_moe_router_bias': true, 'use_rope_layers': [], "
+            "'vocab_size': $vocab, 'yarn_only_types': ['full_attention'], "
+            "'zero_centered': true}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, step35_layer},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM | HAS_CORRECTION |
+                HAS_OUTPUT_GATE | NORMS_LESS_ONE,
+        .shape = {.dim = 60, .hidden = 84, .layers = 5, .heads = 4,
+                  .layer_heads = step35_heads, .layer_kv_heads = step35_keys,
+                  .kv_heads = 2, .head_dim = 16, .full_rotary_dim = 8,
+                  .vocab = 61, .max_positions = 64, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 500000,
+                  .window_theta = 10000, .rope = ORACLE_ROPE_LLAMA3,
+                  .factor = 2, .low = 1, .high = 32, .original = 16,
+                  .window = 7, .sliding = "01110", .gates_heads = true,
+                  .sparse = "01111", .n_experts = 8, .n_used = 3,
+                  .expert_dim = 36, .shared_dim = 44,
+                  .router = ORACLE_SIGMOID, .renormalises = true,
+                  .router_scale = 3, .act_limit = 0.3,
+                  .expert_act_limit = 0.4, .limited = "10100",
+                  .limited_experts = "00011"},
     },
     {
         .name = "openelm",

@@ -156,7 +156,7 @@ START_TEST(a_gguf_of_minimax_m3_chooses_blocks)
         {64, 128, NULL},
         {16, 0, "'minimax-m3.attention.indexer.top_k' is 16, of 0"},
         {0, 128, "'minimax-m3.attention.indexer.top_k' is missing or 0"},
-        {1 << 26, 8, "is 67108864, of 8 positions each"},
+        {1 << 26, 8, "is 67108864, of 8 each"},
         {1 << 26, 4, NULL},
     };
     static struct lmq_checkpoint checkpoint;

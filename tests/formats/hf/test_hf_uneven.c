@@ -1,6 +1,7 @@
 /*
  * test_hf_uneven.c - families whose layers differ in heads and widths, by their
- * config.json; and how a description says it.
+ * config.json, Step 3.5 by the keys of a GGUF, too; and how a description says
+ * it.
  */
 #include "config.h"
 
@@ -8,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/gguf/gguf_build.h"
+#include "formats/gguf/gguf_keys.h"
 #include "formats/model/hparams_check.h"
 #include "formats/model/hparams_compare.h"
 #include "formats/model/hparams_json.h"
@@ -324,6 +327,232 @@ START_TEST(openelm_has_heads_and_widths_by_layer)
 }
 END_TEST
 
+/* ---- Step 3.5 ---- */
+
+#define FOUR(a, b) "'" a "_attention','" b "_attention','" b "_attention','"  \
+                   b "_attention'"
+#define STEP_TYPES                                                            \
+    "'layer_types':[" FOUR("full", "sliding") "," FOUR("full", "sliding") "," \
+    "'sliding_attention']"
+#define STEP_KEYS                                                             \
+    "'head_dim':128,'num_attention_groups':2,'sliding_window':512,"           \
+    "'num_nextn_predict_layers':1,"
+#define STEP                                                                  \
+    STEP_KEYS STEP_TYPES ",'use_head_wise_attn_gate':true"
+#define STEP_SCALING                                                          \
+    "'rope_scaling':{'rope_type':'llama3','factor':2.0,"                      \
+    "'original_max_position_embeddings':131072,'low_freq_factor':1.0,"        \
+    "'high_freq_factor':32.0}"
+
+static const char step[] = "Step3p5ForCausalLM";
+
+START_TEST(step_has_heads_bases_and_limits_by_layer)
+{
+    struct model *m = read_small(
+        step, STEP ",'rope_theta':[5000000.0,10000.0,10000.0,10000.0,"
+              "5000000.0,10000.0,10000.0,10000.0,10000.0],"
+              "'partial_rotary_factors':[0.5,1,1,1,0.5,1,1,1,1],"
+              "'attention_other_setting':{'attention_type':"
+              "'sliding_attention','num_attention_heads':6,"
+              "'num_attention_groups':3,'head_dim':128},"
+              "'moe_layers_enum':'3,4,5, 6 ,7','max_seq_len':2000,"
+              "'swiglu_limits':[0,0,0,0,0,0,7.0,7.0,0],"
+              "'swiglu_limits_shared':[0,null,0,0,0,0,0,16,0],"
+              "'max_position_embeddings':262144,"
+              "'moe_router_scaling_factor':3.0,'yarn_only_types':"
+              "['full_attention']," STEP_SCALING);
+    const struct lmq_hparams *h = &m->h;
+
+    ck_assert_str_eq(h->architecture, "step35");
+    assert_layers(h, LMQ_LAYER_FULL, "x...x...");
+    assert_layers(h, LMQ_LAYER_DENSE, "xxx.....");
+    assert_layers(h, LMQ_LAYER_LIMITED_EXPERTS, "......xx");
+    assert_layers(h, LMQ_LAYER_LIMITED, ".......x");
+    assert_near(h->expert_act_limit, 7);
+    assert_near(h->act_limit, 16);
+    ck_assert_uint_eq(lmq_layer_heads(h, 0), 4);
+    ck_assert_uint_eq(lmq_layer_heads(h, 1), 6);
+    ck_assert_uint_eq(lmq_layer_kv_heads(h, 4), 2);
+    ck_assert_uint_eq(lmq_layer_kv_heads(h, 7), 3);
+    ck_assert_uint_eq(lmq_hparams_rotary_dim(h), 128);
+    ck_assert_uint_eq(h->full_rotary_dim, 64);
+    assert_near(h->rope_theta, 5e6);
+    assert_near(h->rope_local_theta, 10000);
+    ck_assert_int_eq(h->rope_scaling, LMQ_ROPE_LLAMA3);
+    ck_assert(h->has_attn_gate && h->has_head_gate && !h->has_softplus_gate);
+    ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
+    ck_assert(h->router_corrects && h->router_renormalises);
+    assert_near(h->router_scale, 3);
+    ck_assert_uint_eq(h->n_experts, 288);
+    ck_assert_uint_eq(h->shared_dim, 1280);
+    ck_assert_uint_eq(h->context, 262144);
+    ck_assert_uint_eq(m->source.n_further_layers, 1);
+    ck_assert(m->source.norms_less_one);
+    m = read_small(step, STEP_KEYS STEP_TYPES
+                   ",'use_head_wise_attn_gate':false,'max_seq_len':2000");
+    ck_assert(!m->h.has_attn_gate);
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x.......");
+    assert_near(m->h.rope_theta, 10000);
+    ck_assert_uint_eq(m->h.context, 2000);
+    ck_assert_uint_eq(lmq_layer_heads(&m->h, 1), 4);
+    m = read_small(step, "'head_dim':16,'num_attention_groups':4,"
+                         "'sliding_window':512,'layer_types':["
+                         FOUR("full", "full") "," FOUR("full", "full") "],"
+                         "'partial_rotary_factors':[0.5,0.5,0.5,0.5,0.5,"
+                         "0.5,0.5,0.5],'use_head_wise_attn_gate':true");
+    ck_assert_uint_eq(m->h.rotary_dim, 8); /* there is no window */
+    ck_assert_uint_eq(m->h.full_rotary_dim, 0);
+    ck_assert(!(m->h.rope_local_theta > 0));
+}
+END_TEST
+
+START_TEST(step_that_is_not_understood_is_refused)
+{
+    assert_unsupported(step, STEP_KEYS STEP_TYPES,
+                       "a model of this kind without "
+                       "'use_head_wise_attn_gate'");
+    assert_unsupported(step, STEP_KEYS "'use_head_wise_attn_gate':true",
+                       "a model of this kind without 'layer_types'");
+    assert_unsupported(step, STEP ",'sink':true", "'sink' true");
+    assert_unsupported(step, STEP ",'moe_router_activation':'softmax'",
+                       "'moe_router_activation' 'softmax'");
+    assert_unsupported(step, STEP ",'use_rope_layers':[1,1,0,1]",
+                       "layers without positions in 'use_rope_layers'");
+    assert_unsupported(step, STEP "," STEP_SCALING,
+                       "rotary scaling of other layers than "
+                       "'full_attention' in 'yarn_only_types'");
+    assert_unsupported(step,
+                       STEP ",'yarn_only_types':['full_attention',"
+                            "'sliding_attention']," STEP_SCALING,
+                       "rotary scaling of other layers than "
+                       "'full_attention' in 'yarn_only_types'");
+    assert_unsupported(step,
+                       STEP ",'swiglu_limits':[0,0,0,0,0,5,7.0,7.0,0]",
+                       "layers that differ in 'swiglu_limits'");
+    assert_unsupported(step, STEP ",'rope_theta':[1e6,1e4,1e4,1e4,2e6,1e4,"
+                                  "1e4,1e4,1e4]",
+                       "layers of one kind that differ in 'rope_theta'");
+    assert_unsupported(step,
+                       STEP ",'attention_other_setting':{'head_dim':64}",
+                       "an 'attention_other_setting' of other layers or of "
+                       "other widths of heads");
+    assert_wrong(step, STEP ",'swiglu_limits':[0,0,0,0,0,0,-7.0,0,0]",
+                 "'swiglu_limits' in the configuration is no list of limits");
+    assert_wrong(step, STEP ",'swiglu_limits_shared':[0,0,0,0,0,0,7.0]",
+                 "'swiglu_limits_shared' in the configuration names 7 of 8");
+    assert_wrong(step, STEP ",'moe_layers_enum':'3,x'",
+                 "'moe_layers_enum' in the configuration is '3,x'");
+    assert_wrong(step, STEP ",'partial_rotary_factors':[0,1,1,1,0,1,1,1,1]",
+                 "'partial_rotary_factors' in the configuration has a 0");
+    assert_wrong(step, STEP ",'attention_other_setting':{"
+                            "'num_attention_groups':0}",
+                 "4 heads that share 0 keys");
+}
+END_TEST
+
+/* As llama.cpp's converter writes it; with these limits of experts. */
+static enum lmq_status
+read_step(const double *limits, uint32_t n_limits, uint32_t window,
+          struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    const struct {
+        const char *key;
+        uint32_t count;
+    } counts[] = {
+        {".block_count", 5}, {".context_length", 4096},
+        {".embedding_length", 64}, {".feed_forward_length", 96},
+        {".attention.head_count_kv", 2}, {".attention.key_length", 24},
+        {".attention.value_length", 24}, {".expert_count", 6},
+        {".expert_used_count", 2}, {".expert_feed_forward_length", 40},
+        {".expert_shared_feed_forward_length", 52},
+        {".leading_dense_block_count", 1}, {".moe_every_n_layers", 1},
+        {".nextn_predict_layers", 1}, {".attention.sliding_window", window},
+    };
+    double factors[12];
+    const struct lmq_gguf_evidence evidence = {
+        .vocab_size = 33, .has_qk_norm = true, .has_correction = true,
+        .gate_rows = 4, .always = factors, .n_always = 12};
+    struct lmq_gguf_builder builder = {.prefix = "step35"};
+    const struct lmq_family *family;
+    struct lmq_gguf_meta *meta = NULL;
+
+    for (size_t i = 0; i < 12; i++)
+        factors[i] = i < 6 ? 2 : 1;
+    *checkpoint = (struct lmq_checkpoint){0};
+    lmq_hparams_init(&checkpoint->hparams);
+    lmq_gguf_build_begin(&builder);
+    builder.prefix = "step35";
+    lmq_gguf_put_text(&builder, "general.architecture", "step35", 6);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        lmq_gguf_put_u32(&builder, counts[i].key, counts[i].count);
+    lmq_gguf_put_array(&builder, ".attention.head_count", LMQ_GGUF_U32, 5);
+    for (uint32_t i = 0; i < 5; i++)
+        lmq_gguf_add_u32(&builder, i % 4 == 0 ? 4 : 6);
+    lmq_gguf_put_f32(&builder, ".attention.layer_norm_rms_epsilon", 1e-5);
+    lmq_gguf_put_f32(&builder, ".rope.freq_base", 5e6);
+    lmq_gguf_put_f32(&builder, ".rope.freq_base_swa", 10000);
+    lmq_gguf_put_f32(&builder, ".swiglu_clamp_shexp", 16);
+    lmq_gguf_put_array(&builder, ".attention.sliding_window_pattern",
+                       LMQ_GGUF_BOOL, 5);
+    for (uint32_t i = 0; i < 5; i++)
+        lmq_gguf_add_bool(&builder, i % 4 != 0);
+    lmq_gguf_put_array(&builder, ".swiglu_clamp_exp", LMQ_GGUF_F32, n_limits);
+    for (uint32_t i = 0; i < n_limits; i++)
+        lmq_gguf_add_f32(&builder, limits[i]);
+    lmq_gguf_build_end(&builder, 0);
+    ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
+                                        &meta, NULL, err),
+                     LMQ_OK);
+    enum lmq_status status =
+        lmq_gguf_read_keys(meta, &evidence, checkpoint, &family, err);
+    lmq_gguf_meta_close(meta);
+    lmq_gguf_build_free(&builder);
+    return status;
+}
+
+START_TEST(keys_of_gguf_say_a_step)
+{
+    static const double limits[] = {0, 0, 7, 7, 0};
+    static const double differ[] = {0, 0, 7, 6, 0}, below[] = {0, -1, 0, 0, 0};
+    static struct lmq_checkpoint checkpoint;
+    const struct lmq_hparams *h = &checkpoint.hparams;
+    struct lmq_error err = {0};
+
+    ck_assert_int_eq(read_step(limits, 5, 512, &checkpoint, &err), LMQ_OK);
+    ck_assert_str_eq(h->unsupported, "");
+    ck_assert_uint_eq(checkpoint.notes.n, 0);
+    ck_assert_uint_eq(h->n_layers, 4);
+    assert_layers(h, LMQ_LAYER_FULL, "x...");
+    assert_layers(h, LMQ_LAYER_LIMITED_EXPERTS, "..xx");
+    assert_layers(h, LMQ_LAYER_LIMITED, "xxxx");
+    assert_near(h->expert_act_limit, 7);
+    assert_near(h->act_limit, 16);
+    ck_assert_uint_eq(lmq_layer_heads(h, 0), 4);
+    ck_assert_uint_eq(lmq_layer_heads(h, 1), 6);
+    ck_assert_uint_eq(lmq_hparams_rotary_dim(h), 24);
+    ck_assert_uint_eq(h->full_rotary_dim, 12);
+    ck_assert_uint_eq(h->n_rope_factors, 6);
+    ck_assert_int_eq(h->rope_scaling, LMQ_ROPE_FACTORS);
+    ck_assert_uint_eq(h->shared_dim, 52);
+    ck_assert(h->has_attn_gate && h->has_head_gate);
+    ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
+    ck_assert_uint_eq(checkpoint.source.n_further_layers, 1);
+    /* Without a window all turn by half as much as is said. */
+    ck_assert_int_eq(read_step(limits, 5, 0, &checkpoint, &err), LMQ_OK);
+    ck_assert_uint_eq(h->rotary_dim, 12);
+    ck_assert_uint_eq(h->full_rotary_dim, 0);
+    read_step(differ, 5, 512, &checkpoint, &err);
+    ck_assert_str_eq(h->unsupported, "layers that differ in "
+                                     "'swiglu_clamp_exp'");
+    read_step(below, 5, 512, &checkpoint, &err);
+    ck_assert_str_eq(h->unsupported, "-1 in 'swiglu_clamp_exp'");
+    ck_assert_int_eq(read_step(limits, 3, 512, &checkpoint, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "'step35.swiglu_clamp_exp' is "
+                                              "no f32 for each of 4 layers"));
+}
+END_TEST
+
 static void
 assert_other_openelm(const char *more, const char *why)
 {
@@ -448,6 +677,9 @@ main(void)
         lists_of_counts_have_one_for_each_layer,
         laguna_has_heads_by_layer,
         laguna_that_is_not_understood_is_refused,
+        step_has_heads_bases_and_limits_by_layer,
+        step_that_is_not_understood_is_refused,
+        keys_of_gguf_say_a_step,
         openelm_has_heads_and_widths_by_layer,
         openelm_that_makes_no_sense_is_refused,
         deci_has_what_its_blocks_say,
