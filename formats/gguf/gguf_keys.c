@@ -420,29 +420,6 @@ read_double_feed(struct lmq_gguf_reader *r)
     return LMQ_OK;
 }
 
-/* Once through all layers is as if nothing was said. */
-static enum lmq_status
-read_loops(struct lmq_gguf_reader *r)
-{
-    bool skips_norm = false;
-    enum lmq_status status = LMQ_OK;
-
-    if ((r->family->gguf.keys & LMQ_GGUF_LOOPS) == 0)
-        return LMQ_OK;
-    status = lmq_gguf_get_bool(r->meta,
-                               lmq_gguf_key_of(r, "skip_loop_final_norm"),
-                               &skips_norm, r->err);
-    if (r->h->n_loops > LMQ_MAX_LOOPS)
-        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                        "GGUF: %u times through all layers, at most %d are "
-                        "possible",
-                        r->h->n_loops, LMQ_MAX_LOOPS);
-    if (r->h->n_loops < 2)
-        r->h->n_loops = 0;
-    r->h->has_loop_norm = r->h->n_loops > 0 && !skips_norm;
-    return status;
-}
-
 static enum lmq_status
 check_layers(struct lmq_gguf_reader *r)
 {
@@ -474,7 +451,7 @@ static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
     read_switches,
     lmq_gguf_read_activation,
     read_double_feed,
-    read_loops,
+    lmq_gguf_read_loops,
 };
 
 /* A negative one, or all bits set, is none. */

@@ -616,3 +616,28 @@ lmq_gguf_finish_laguna(struct lmq_hparams *h,
     h->has_attn_gate = h->has_softplus_gate = true;
     h->has_head_gate = evidence->gate_rows == lmq_layer_heads(h, 0);
 }
+
+/* ---- Layers that come again ---- */
+
+/* Once through all layers is as if nothing was said. */
+enum lmq_status
+lmq_gguf_read_loops(struct lmq_gguf_reader *r)
+{
+    bool skips_norm = false;
+    enum lmq_status status = LMQ_OK;
+
+    if ((r->family->gguf.keys & LMQ_GGUF_LOOPS) == 0)
+        return LMQ_OK;
+    status = lmq_gguf_get_bool(r->meta,
+                               lmq_gguf_key_of(r, "skip_loop_final_norm"),
+                               &skips_norm, r->err);
+    if (r->h->n_loops > LMQ_MAX_LOOPS)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: %u times through all layers, at most %d are "
+                        "possible",
+                        r->h->n_loops, LMQ_MAX_LOOPS);
+    if (r->h->n_loops < 2)
+        r->h->n_loops = 0;
+    r->h->has_loop_norm = r->h->n_loops > 0 && !skips_norm;
+    return status;
+}

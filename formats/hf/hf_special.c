@@ -544,7 +544,7 @@ void
 lmq_hf_finish_axk2(struct lmq_hf_config *config)
 {
     lmq_hf_finish_sigmoid(config, 1);
-    finish_chosen(config);
+    lmq_hf_finish_chosen(config);
 }
 
 void
