@@ -165,7 +165,7 @@ enum {
 #define LMQ_GGUF_LOOPS ((uint64_t)0x200000000)
 
 /* What is activated is limited, in some layers. */
-#define LMQ_GGUF_LIMITS ((uint64_t)0x400000000)
+#define LMQ_GGUF_LIMITS ((uint64_t)0x800000000)
 
 /* Layers with states whose heads are counted; with states, whichever rule they
  * follow; layers without keys among others, by the numbers of these. */

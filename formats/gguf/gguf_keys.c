@@ -123,11 +123,8 @@ static const struct {
     const char *name;
     uint64_t families;
 } others[] = {
-    {"vocab_size", 0},
-    {"tensor_data_layout", 0},
-    {"attention.causal", 0},
-    {"rope.scaling.finetuned", 0},
-    {"use_parallel_residual", LMQ_GGUF_LAYER},
+    {"vocab_size", 0}, {"tensor_data_layout", 0}, {"attention.causal", 0},
+    {"rope.scaling.finetuned", 0}, {"use_parallel_residual", LMQ_GGUF_LAYER},
     {"attention.sliding_window_pattern", LMQ_GGUF_WINDOW},
     {"attention.rope_pattern", LMQ_GGUF_LISTS},
     {"attention.max_alibi_bias", LMQ_GGUF_ALIBI},
@@ -161,8 +158,7 @@ static const struct {
     {"moe_every_n_layers", LMQ_GGUF_LIMITS},
     {"expert_weights_norm", LMQ_GGUF_ROUTER},
     {"expert_gating_func", LMQ_GGUF_ROUTER},
-    {"rope.scale_linear", LMQ_GGUF_ROPE},
-    {"rope.scaling.type", LMQ_GGUF_ROPE},
+    {"rope.scale_linear", LMQ_GGUF_ROPE}, {"rope.scaling.type", LMQ_GGUF_ROPE},
     {"rope.scaling.factor", LMQ_GGUF_ROPE},
     {"rope.scaling.attn_factor", LMQ_GGUF_ROPE},
     {"rope.scaling.original_context_length", LMQ_GGUF_ROPE},
@@ -649,8 +645,6 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     if (family->gguf.keys & LMQ_GGUF_LOOPS)
         lmq_gguf_put_bool(builder, ".skip_loop_final_norm",
                           !hparams->has_loop_norm);
-    if (family->gguf.keys & LMQ_GGUF_LIMITS)
-        lmq_gguf_write_limits(builder, hparams);
     if (family->gguf.norm_by_eps)
         lmq_gguf_put_f32(builder,
                          hparams->norm == LMQ_NORM_RMS

@@ -486,6 +486,32 @@ write_parts(struct lmq_gguf_builder *builder,
                          lmq_hparams_rotary_dim(h));
 }
 
+static const char limits[] = ".swiglu_clamp_shexp";
+static const char expert_limits[] = ".swiglu_clamp_exp";
+
+static void
+put_limits(struct lmq_gguf_builder *builder, const char *key,
+           const struct lmq_hparams *h,
+           double (*of)(const struct lmq_hparams *h, size_t layer))
+{
+    bool has_any = false;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        has_any |= of(h, i) > 0;
+    if (!has_any)
+        return;
+    lmq_gguf_put_array(builder, key, LMQ_GGUF_F32, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_f32(builder, of(h, i));
+}
+
+static void
+write_limits(struct lmq_gguf_builder *builder, const struct lmq_hparams *h)
+{
+    put_limits(builder, limits, h, lmq_layer_act_limit);
+    put_limits(builder, expert_limits, h, lmq_layer_expert_act_limit);
+}
+
 void
 lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
                       const struct lmq_family *family,
@@ -493,6 +519,8 @@ lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
 {
     if (family->gguf.counts_by_layer)
         write_counts(builder, family, h);
+    if (family->gguf.keys & LMQ_GGUF_LIMITS)
+        write_limits(builder, h);
     if (family->gguf.has_local_part)
         write_parts(builder, family, h);
 }
@@ -519,9 +547,6 @@ lmq_gguf_begin_minimax3(struct lmq_hparams *h)
 }
 
 /* ---- Step 3.5 ---- */
-
-static const char limits[] = ".swiglu_clamp_shexp";
-static const char expert_limits[] = ".swiglu_clamp_exp";
 
 /* A number for all layers, or one for each; 0 is none. */
 static enum lmq_status
@@ -572,30 +597,6 @@ lmq_gguf_read_limits(struct lmq_gguf_reader *r)
         status = read_limit(r, expert_limits + 1, &r->h->expert_act_limit,
                             LMQ_LAYER_LIMITED_EXPERTS);
     return status;
-}
-
-static void
-put_limits(struct lmq_gguf_builder *builder, const char *key,
-           const struct lmq_hparams *h,
-           double (*of)(const struct lmq_hparams *h, size_t layer))
-{
-    bool has_any = false;
-
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        has_any |= of(h, i) > 0;
-    if (!has_any)
-        return;
-    lmq_gguf_put_array(builder, key, LMQ_GGUF_F32, h->n_layers);
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        lmq_gguf_add_f32(builder, of(h, i));
-}
-
-void
-lmq_gguf_write_limits(struct lmq_gguf_builder *builder,
-                      const struct lmq_hparams *h)
-{
-    put_limits(builder, limits, h, lmq_layer_act_limit);
-    put_limits(builder, expert_limits, h, lmq_layer_expert_act_limit);
 }
 
 /* It has gates where there are tensors of them. */

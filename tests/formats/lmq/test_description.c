@@ -142,7 +142,7 @@ START_TEST(the_page_has_the_keys_that_the_program_knows)
         [LMQ_FIELD_LAYERS] = "layers", [LMQ_FIELD_FACTORS] = "factors",
         [LMQ_FIELD_NUMBERS] = "counts",
     };
-    struct row rows[128];
+    struct row rows[256];
     size_t n = read_page(rows, 128);
     const struct lmq_field *f = lmq_fields;
 
