@@ -143,7 +143,7 @@ START_TEST(the_page_has_the_keys_that_the_program_knows)
         [LMQ_FIELD_NUMBERS] = "counts",
     };
     struct row rows[256];
-    size_t n = read_page(rows, 128);
+    size_t n = read_page(rows, 256);
     const struct lmq_field *f = lmq_fields;
 
     for (size_t i = 0; i < n; i++) {
