@@ -403,30 +403,40 @@ read_integers(struct lmq_checkpoint *checkpoint,
 
 /* ---- For schemes ---- */
 
+/* Most lines repeat the words of the one before, whose numbers are known. */
 enum lmq_status
 lmq_affine_centre(const struct lmq_packer *packer, struct lmq_affine *affine,
                   uint64_t n_rows, uint64_t n_cols, struct lmq_error *err)
 {
-    enum { STRIP = 1024 };
-    const bool is_turned = affine->zeros.is_turned;
-    const uint64_t n_lines = is_turned ? n_cols : n_rows;
-    const uint64_t length = is_turned ? n_rows : n_cols;
+    enum { STRIP = 4096 };
+    struct lmq_checkpoint *checkpoint = packer->checkpoint;
+    const struct lmq_grid *zeros = &affine->zeros;
+    const uint64_t n_lines = zeros->is_turned ? n_cols : n_rows;
+    const uint64_t length = zeros->is_turned ? n_rows : n_cols;
     const unsigned bits = affine->codes.bits;
     const float middle = bits == 0 ? 0 : (float)(1u << (bits - 1));
-    unsigned char raw[STRIP];
+    unsigned char raw[STRIP], known[STRIP];
     float values[STRIP];
+    size_t n_known = 0;
 
     for (uint64_t i = 0; i < n_lines; i++)
         for (uint64_t at = 0; at < length; at += STRIP) {
-            size_t n = (size_t)lmq_u64_min(STRIP, length - at);
+            size_t n = (size_t)lmq_u64_min(STRIP, length - at), size;
             const struct lmq_area area =
-                is_turned ? (struct lmq_area){at, i, n, 1}
-                          : (struct lmq_area){i, at, 1, n};
+                zeros->is_turned ? (struct lmq_area){at, i, n, 1}
+                                 : (struct lmq_area){i, at, 1, n};
             enum lmq_status status =
-                lmq_grid_read(packer->checkpoint, &affine->zeros, &area, raw,
-                              values, err);
+                lmq_grid_read(checkpoint, zeros, &area, raw, NULL, err);
             if (status != LMQ_OK)
                 return status;
+            lmq_grid_raw_size(zeros, &area, &size);
+            if (n == n_known && memcmp(raw, known, size) == 0)
+                continue;
+            status =
+                lmq_grid_read(checkpoint, zeros, &area, known, values, err);
+            if (status != LMQ_OK)
+                return status;
+            n_known = n;
             for (size_t j = 0; j < n; j++)
                 if (values[j] < middle || values[j] > middle)
                     return LMQ_OK;

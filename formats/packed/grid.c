@@ -184,7 +184,7 @@ lmq_grid_read(struct lmq_checkpoint *checkpoint, const struct lmq_grid *grid,
     size_t number_step = w.is_along_rows ? 1 : area->n_cols;
     size_t run_step = w.is_along_rows ? area->n_cols : 1;
     enum lmq_status status = read_words(checkpoint, grid, &w, raw, err);
-    if (status != LMQ_OK)
+    if (status != LMQ_OK || values == NULL)
         return status;
     if (grid->bits != 0) {
         take_apart(grid, &w, raw, number_step, run_step, values);

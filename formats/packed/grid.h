@@ -33,7 +33,8 @@ struct lmq_grid {
 bool lmq_grid_raw_size(const struct lmq_grid *grid,
                        const struct lmq_area *area, size_t *size);
 
-/* The numbers of an area, row after row. */
+/* The numbers of an area, row after row; `values` NULL: only the bytes of its
+ * words. */
 enum lmq_status lmq_grid_read(struct lmq_checkpoint *checkpoint,
                               const struct lmq_grid *grid,
                               const struct lmq_area *area, unsigned char *raw,
