@@ -289,29 +289,36 @@ add_missing_head(struct lmq_plan *plan, size_t embedding, size_t *head,
     return LMQ_OK;
 }
 
-/* One matrix cannot be stored in two ways. */
+/* One matrix cannot be stored in two ways: what would become of the embedding
+ * if it was the head. */
 static enum lmq_status
 check_head(struct lmq_plan *plan, size_t embedding, size_t head,
            struct lmq_error *err)
 {
-    struct lmq_tensor tensor = *plan->sources[head];
-    struct lmq_wish a, b;
+    const struct lmq_record *a = &plan->records[embedding];
+    struct lmq_record b = plan->records[head];
+    struct lmq_tensor tensor = *plan->sources[embedding];
+    bool takes = false;
 
-    tensor.place = plan->records[head].place;
-    tensor.name = plan->records[head].name;
-    choose(plan, plan->sources[embedding], &a);
-    choose(plan, &tensor, &b);
-    bool is_same = a.keeps == b.keeps && (a.keeps || a.stored == b.stored) &&
-                   a.quant.group_size == b.quant.group_size &&
-                   a.quant.scales == b.quant.scales &&
-                   a.quant.rotation == b.quant.rotation &&
-                   a.quant.method == b.quant.method;
+    b.quant = (struct lmq_quant){0};
+    tensor.place = b.place;
+    tensor.name = b.name;
+    tensor.stored_name = plan->sources[head]->stored_name;
+    enum lmq_status status = set_matrix(plan, &tensor, &b, &takes, err);
+    if (status != LMQ_OK)
+        return status;
+    bool is_same = a->encoding == b.encoding && a->dtype == b.dtype &&
+                   a->quant.bits == b.quant.bits &&
+                   a->quant.group_size == b.quant.group_size &&
+                   a->quant.scales == b.quant.scales &&
+                   a->quant.rotation == b.quant.rotation &&
+                   a->quant.method == b.quant.method;
     if (is_same)
         return LMQ_OK;
     lmq_fail(err, LMQ_ERR_ARG, 0,
              "the head is the embedding, but the recipe wants %s of one and %s "
              "of the other, or other groups",
-             lmq_wish_encoding(&b), lmq_wish_encoding(&a));
+             lmq_record_type(&b), lmq_record_type(a));
     lmq_hint(err, "say the same of 'output' and 'token_embd'; .tie never "
                   "stores two");
     return LMQ_ERR_ARG;

@@ -476,6 +476,30 @@ START_TEST(a_tied_head_is_as_the_embedding)
 }
 END_TEST
 
+START_TEST(a_tied_head_does_not_stay_as_it_was_for_one_alone)
+{
+    const struct lmq_convert_options first = {.group_size = 128};
+    const struct lmq_convert_options one = {RULES("output=q8,group=64")};
+    const struct lmq_convert_options both = {
+        RULES("output=q8,group=64", "token_embd=q8,group=64")};
+    const struct lmq_convert_options apart = {.tie = "never",
+                                              RULES("output=f32")};
+
+    lmq_report_free(
+        convert(source_path("data/fable"), in_folder("a.lmq"), &first));
+    assert_convert_refuses(in_folder("a.lmq"), &one, LMQ_ERR_ARG,
+                           "the head is the embedding");
+    lmq_report_free(convert(in_folder("a.lmq"), in_folder("b.lmq"), &both));
+    ck_assert_str_eq(stored(in_folder("b.lmq"), "output.weight"),
+                     "q8/64/f16");
+    /* The same numbers, which are told from the embedding's integers. */
+    lmq_report_free(convert(in_folder("a.lmq"), in_folder("c.lmq"), &apart));
+    lmq_report_free(convert(in_folder("c.lmq"), in_folder("d.lmq"), NULL));
+    ck_assert_str_eq(stored(in_folder("d.lmq"), "output.weight"),
+                     "q8/128/f16");
+}
+END_TEST
+
 /* ---- The recipe in the container ---- */
 
 START_TEST(the_recipe_of_a_container_makes_it_again)
@@ -661,6 +685,7 @@ main(void)
         groups_that_are_there_are_kept,
         blocks_that_a_container_has_not_cannot_be_kept,
         a_tied_head_is_as_the_embedding,
+        a_tied_head_does_not_stay_as_it_was_for_one_alone,
         the_recipe_of_a_container_makes_it_again,
         the_report_as_yaml_is_the_recipe,
         without_rules_there_is_no_recipe_in_it,
