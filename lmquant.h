@@ -218,7 +218,8 @@ struct lmq_peers {
  * line; NULL is the default. */
 struct lmq_convert_options {
     size_t size;
-    unsigned group_size;      /* 0: 64, or 32 where that takes fewer bytes */
+    unsigned group_size;      /* 0: 64, or 32 where that takes fewer bytes; of
+                                 what is quantized already its own */
     const char *scales;       /* "f16", "f32" */
     const char *method;       /* "absmax", "search", "gptq" */
     const char *tie;          /* "auto", "never" */

@@ -177,7 +177,7 @@ note_quantized(struct lmq_plan *plan)
     }
     if (n_taken > 0)
         lmq_notes_add(&plan->notes,
-                      "%zu of %zu matrices have such groups already: their "
+                      "%zu of %zu matrices are quantized already: their "
                       "integers and scales stay as they are",
                       n_taken, n_matrices);
     if (n > 0)
@@ -234,8 +234,11 @@ make_report(const struct lmq_writing *writing, bool has_results)
     if (writing->part > 0)
         lmq_put(&report, "part", json_integer(writing->part));
     lmq_put(&report, "model", lmq_describe_model(checkpoint));
-    lmq_put(&report, "encoding",
-            json_string(lmq_wish_encoding(&settings->recipe.basis)));
+    if (settings->recipe.basis.asked & LMQ_WISH_ENCODING)
+        lmq_put(&report, "encoding",
+                json_string(lmq_wish_encoding(&settings->recipe.basis)));
+    else
+        lmq_put_name(&report, "encoding", lmq_stored_names, settings->stored);
     lmq_put(&report, "group_size", json_integer(settings->quant.group_size));
     lmq_put_name(&report, "scales", lmq_scales_names, settings->quant.scales);
     lmq_put_name(&report, "method", lmq_method_names, settings->quant.method);
@@ -278,12 +281,12 @@ describe_results(const struct lmq_writing *writing)
 
 /* Tiles fill up short rows: without a word on it people wonder. The smallest
  * groups do so least, but have the most scales; what has its groups already
- * cannot have them. */
+ * cannot have them, and rows have 8 bits. */
 static void
 note_padding(struct lmq_plan *plan)
 {
     double stored = 0, needed = 0, all = 0, least = 0;
-    bool is_bound = false;
+    bool is_bound = false, is_narrow = false;
     uint64_t sizes[LMQ_N_EXTENTS];
 
     for (size_t i = 0; i < plan->n_records; i++) {
@@ -293,19 +296,23 @@ note_padding(struct lmq_plan *plan)
         lmq_record_sizes(&record, sizes);
         stored += (double)sizes[LMQ_VALUES];
         all += (double)lmq_record_bytes(&record);
-        needed += (double)plan->sources[i]->n_elements;
+        needed += (double)plan->sources[i]->n_elements * record.quant.bits / 8;
         is_bound |= plan->takes[i];
+        is_narrow |= record.quant.bits < LMQ_BITS_MAX;
         /* Where a rule says otherwise, the option says nothing. */
         if (record.quant.group_size == plan->settings.quant.group_size)
             record.quant.group_size = LMQ_GROUP_MIN;
         least += (double)lmq_record_bytes(&record);
     }
-    if (stored > 1.25 * needed && stored - needed > PADDING_MIN)
+    bool has_less = least < all && !is_bound;
+    if (stored > 1.25 * needed && stored - needed > PADDING_MIN &&
+        (has_less || !is_narrow))
         lmq_notes_add(&plan->notes,
-                      "groups are filled up (%.0f %% more): %s.layout=rows is "
-                      "smaller",
+                      "groups are filled up (%.0f %% more): %s%s%s is smaller",
                       100 * (stored / needed - 1),
-                      least < all && !is_bound ? ".group_size=32 or " : "");
+                      has_less ? ".group_size=32" : "",
+                      has_less && !is_narrow ? " or " : "",
+                      is_narrow ? "" : ".layout=rows");
 }
 
 /* The recipe and the calibration text are as the checkpoint is. Who seals does
@@ -382,9 +389,11 @@ check_methods(const struct lmq_plan *plan, bool has_text,
               struct lmq_error *err)
 {
     size_t n = 0;
+    bool has_taken = false;
 
     for (size_t i = 0; i < plan->n_records; i++) {
         const struct lmq_record *record = &plan->records[i];
+        has_taken |= plan->takes[i];
         if (record->encoding != LMQ_ENCODING_Q8 || plan->takes[i])
             continue;
         if (!has_text && record->quant.method == LMQ_METHOD_GPTQ) {
@@ -399,11 +408,16 @@ check_methods(const struct lmq_plan *plan, bool has_text,
         n += record->place.layer >= 0 &&
              record->quant.method != LMQ_METHOD_ABSMAX;
     }
-    if (has_text && n == 0)
-        return lmq_fail(err, LMQ_ERR_ARG, 0,
-                        "nothing can be learnt from a text: no matrix of a "
-                        "layer is quantized by gptq or search");
-    return LMQ_OK;
+    if (!has_text || n > 0)
+        return LMQ_OK;
+    lmq_fail(err, LMQ_ERR_ARG, 0,
+             "nothing can be learnt from a text: no matrix of a layer is "
+             "quantized by gptq or search");
+    if (has_taken)
+        lmq_hint(err, "what is quantized already stays as it is, unless fewer "
+                      "bits or other groups are asked for: take the floats "
+                      "that it was made from");
+    return LMQ_ERR_ARG;
 }
 
 static enum lmq_status

@@ -488,25 +488,39 @@ lmq_plan_finish_digests(struct lmq_plan *plan, struct lmq_error *err)
 
 /* ---- The plan ---- */
 
-/* What is told of all: the groups that they have, if nobody asked for any and
+/* What is told of all where nobody asked for it: what all matrices have, if
  * they agree. */
 static void
-settle_group(struct lmq_plan *plan)
+settle_usual(struct lmq_plan *plan)
 {
-    unsigned group = 0;
+    const unsigned asked = plan->settings.recipe.basis.asked;
+    const struct lmq_quant *first = NULL;
+    unsigned differing = 0;
 
-    if ((plan->settings.recipe.basis.asked & LMQ_WISH_GROUP) != 0)
-        return;
     for (size_t i = 0; i < plan->n_records; i++) {
-        const struct lmq_record *record = &plan->records[i];
-        if (record->encoding != LMQ_ENCODING_Q8)
+        const struct lmq_quant *quant = &plan->records[i].quant;
+        if (plan->records[i].encoding != LMQ_ENCODING_Q8)
             continue;
-        if (group != 0 && group != record->quant.group_size)
-            return;
-        group = record->quant.group_size;
+        if (first == NULL)
+            first = quant;
+        if (quant->bits != first->bits)
+            differing |= LMQ_WISH_ENCODING;
+        if (quant->group_size != first->group_size)
+            differing |= LMQ_WISH_GROUP;
+        if (quant->scales != first->scales)
+            differing |= LMQ_WISH_SCALES;
+        if (quant->rotation != first->rotation)
+            differing |= LMQ_WISH_ROTATE;
     }
-    if (group != 0)
-        plan->settings.quant.group_size = group;
+    const unsigned told = first == NULL ? 0 : ~(asked | differing);
+    if (told & LMQ_WISH_ENCODING)
+        plan->settings.stored = lmq_stored_of(first->bits);
+    if (told & LMQ_WISH_GROUP)
+        plan->settings.quant.group_size = first->group_size;
+    if (told & LMQ_WISH_SCALES)
+        plan->settings.quant.scales = first->scales;
+    if (told & LMQ_WISH_ROTATE)
+        plan->settings.quant.rotation = first->rotation;
 }
 
 enum lmq_status
@@ -521,7 +535,7 @@ lmq_plan_make(struct lmq_checkpoint *checkpoint,
         status = settle_head(plan, err);
     if (status == LMQ_OK)
         status = lmq_recipe_check_used(&plan->settings.recipe, err);
-    settle_group(plan);
+    settle_usual(plan);
     return status == LMQ_OK ? add_files(plan, err) : status;
 }
 

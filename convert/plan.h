@@ -15,7 +15,7 @@
 
 /* The options of lmq_convert(), understood. */
 struct lmq_convert_settings {
-    enum lmq_stored stored; /* what the options say */
+    enum lmq_stored stored;    /* what the options say */
     struct lmq_quant quant;    /* where no rule says otherwise */
     struct lmq_recipe recipe;  /* copies of the settings share its rules */
     enum lmq_layout layout;

@@ -91,6 +91,9 @@ grep -q '^  "group_size": 32,' stdout || fail "other groups than 32 for all"
 expect 0 "$lmquant" convert -n -g 64 "$fable" x.lmq
 grep -q -- "34 % more): --group-size=32 or --layout=rows is smaller" stderr ||
     fail "no word on groups that are filled up: $(cat stderr)"
+expect 0 "$lmquant" convert -n -e q4 -g 256 "$fable" x.lmq
+grep -q -- "144 % more): --group-size=32 is smaller" stderr ||
+    fail "rows have 8 bits: $(cat stderr)"
 expect 1 "$lmquant" diff "$good" nowhere
 expect 1 "$lmquant" export --to gguf nowhere x.gguf
 expect 1 "$lmquant" validate "$good" nowhere "$files/README.md"

@@ -1,6 +1,7 @@
 /*
- * test_as_stored.c - integers and scales that have the groups asked for come
- * through a conversion bit by bit; what a container forbids does not.
+ * test_as_stored.c - integers and scales that are as asked for, or of which
+ * nothing is asked for, come through a conversion bit by bit; what a container
+ * forbids does not.
  */
 #include "config.h"
 
@@ -112,8 +113,8 @@ assert_taken(const struct lmq_report *report, double n)
     ck_assert(has_note(report, "stay as they are"));
     ck_assert(!has_note(report, "adds error"));
     char taken[64];
-    snprintf(taken, sizeof(taken), "%.0f of %.0f matrices have such groups", n,
-             n);
+    snprintf(taken, sizeof(taken),
+             "%.0f of %.0f matrices are quantized already: their", n, n);
     ck_assert(has_note(report, taken));
 }
 
@@ -398,7 +399,8 @@ assert_again(const struct lmq_report *report)
               lmq_report_number(report, "totals.quantized"));
     ck_assert(has_note(report, "quantized again"));
     char taken[64];
-    snprintf(taken, sizeof(taken), "%.0f of %.0f matrices have such groups",
+    snprintf(taken, sizeof(taken),
+             "%.0f of %.0f matrices are quantized already: their",
              lmq_report_number(report, "totals.as_stored"),
              lmq_report_number(report, "totals.quantized"));
     ck_assert(has_note(report, taken));
@@ -557,6 +559,46 @@ START_TEST(narrow_integers_become_narrow_blocks)
 }
 END_TEST
 
+/* Nothing is asked for, and nothing can be learnt. */
+START_TEST(what_stays_is_told_as_it_is)
+{
+    const char *const rules[] = {"token_embd=q4", "output=q4"};
+    const struct lmq_convert_options first = {.encoding = "q4",
+                                              .group_size = 128,
+                                              .scales = "f32",
+                                              .rotates = 1,
+                                              .rules = rules,
+                                              .n_rules = 2};
+    const char *text = source_path("data/fable/held-out-a.txt");
+    const struct lmq_convert_options learning = {.calibration = &text,
+                                                 .n_calibration = 1};
+    struct lmq_report *report;
+    struct lmq_error err;
+
+    lmq_report_free(
+        convert(source_path("data/fable"), in_folder("a.lmq"), &first));
+    report = convert(in_folder("a.lmq"), in_folder("b.lmq"), NULL);
+    assert_taken(report, lmq_report_number(report, "totals.quantized"));
+    ck_assert_str_eq(lmq_report_string(report, "encoding"), "q4");
+    ck_assert(lmq_report_number(report, "group_size") == 128);
+    ck_assert_str_eq(lmq_report_string(report, "scales"), "f32");
+    ck_assert(lmq_report_number(report, "rotate") == 1);
+    lmq_report_free(report);
+    struct lmq_checkpoint *b = open_checkpoint(in_folder("b.lmq"));
+    json_t *said = lmq_checkpoint_statements(b);
+    json_t *quantization = json_object_get(said, "quantization");
+    ck_assert_str_eq(
+        json_string_value(json_object_get(quantization, "scales")), "f32");
+    ck_assert(json_is_true(json_object_get(quantization, "rotate")));
+    json_decref(said);
+    ck_assert_int_eq(lmq_convert(b, in_folder("c.lmq"), &learning, NULL,
+                                 &report, &err),
+                     LMQ_ERR_ARG);
+    ck_assert_ptr_nonnull(strstr(err.hint, "stays as it is"));
+    lmq_checkpoint_close(b);
+}
+END_TEST
+
 /* Where nothing is asked for; in rows they are the same numbers. */
 START_TEST(narrow_blocks_become_narrow_integers)
 {
@@ -621,6 +663,7 @@ main(void)
         a_tensor_may_be_done_three_times,
         narrow_integers_become_narrow_blocks,
         narrow_blocks_become_narrow_integers,
+        what_stays_is_told_as_it_is,
     };
 
     return RUN_SUITE("as stored", tests);
