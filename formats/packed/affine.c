@@ -320,11 +320,11 @@ quant_of(const struct lmq_affine *affine)
 }
 
 /* Scales of the groups that a row is said to have, each of which lies in one
- * block. */
+ * block. Beside a scale of zero all integers are zeros. */
 static void
 spread_scales(const struct lmq_affine *affine, const struct lmq_quant *quant,
               const struct lmq_area *area, const struct parts *parts,
-              unsigned char *scales)
+              int8_t *q, unsigned char *scales)
 {
     size_t n = lmq_groups_per_row(area->n_cols, quant->group_size);
     size_t size = lmq_scale_size(quant->scales);
@@ -335,11 +335,17 @@ spread_scales(const struct lmq_affine *affine, const struct lmq_quant *quant,
             (size_t)((area->row + r) / affine->block_rows -
                      parts->blocks.row) * parts->blocks.n_cols;
         for (size_t i = 0; i < n; i++, scales += size) {
-            uint64_t column = area->column + i * quant->group_size;
+            size_t at = i * quant->group_size;
+            uint64_t column = area->column + at;
             float scale = factor *
                           parts->scales[block +
                                         (size_t)(column / affine->block_cols -
                                                  parts->blocks.column)];
+            if (scale >= 0 && scale <= 0) {
+                scale = 0; /* not -0 */
+                memset(q + r * area->n_cols + at, 0,
+                       lmq_size_min(quant->group_size, area->n_cols - at));
+            }
             lmq_scales_store(quant->scales, 1, &scale, 1, scales);
         }
     }
@@ -368,7 +374,7 @@ read_integer_area(struct lmq_checkpoint *checkpoint,
     decode(affine, area, &parts, false, parts.values);
     for (size_t i = 0; i < n; i++)
         q[i] = (int8_t)parts.values[i];
-    spread_scales(affine, &tensor->quant, area, &parts, scales);
+    spread_scales(affine, &tensor->quant, area, &parts, q, scales);
     return LMQ_OK;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,9 +194,15 @@ assert_integers(struct lmq_checkpoint *checkpoint, const char *name)
                     scales);
     for (size_t i = 0; i < m.rows * m.cols; i++) {
         size_t r = i / m.cols, c = i % m.cols;
-        float x = (float)q[i] * scales[r * groups + c / quant->group_size];
+        float scale = scales[r * groups + c / quant->group_size];
+        float x = (float)q[i] * scale;
         REQUIRE(x <= m.values[i] && x >= m.values[i], "element %zu: %g", i,
                 (double)x);
+        REQUIRE(q[i] >= -(1 << (quant->bits - 1)) &&
+                    q[i] <= lmq_q_most(quant->bits),
+                "element %zu: %d", i, q[i]);
+        REQUIRE(scale > 0 || scale < 0 || (q[i] == 0 && !signbit(scale)),
+                "element %zu: %d beside no scale", i, q[i]);
     }
     lmq_scratch_free(&scratch);
     free(q);
@@ -358,27 +365,40 @@ START_TEST(gptq_of_other_bits_than_the_rest_is_announced)
 }
 END_TEST
 
-/* All zero points in the middle: integers with a sign. */
-START_TEST(gptq_of_8_bits_may_be_integers)
+/* Of the fewest bits that have them, be the scale of a group none or less. */
+START_TEST(gptq_is_of_integers_with_as_many_bits_as_they_need)
 {
+    static const struct {
+        unsigned bits, centred, other; /* 0: there are none */
+    } cases[] = {{2, 4, 4}, {3, 4, 4}, {4, 4, 5}, {8, 8, 0}};
     struct random random = {random_seed()};
 
-    for (int is_symmetric = 0; is_symmetric < 2; is_symmetric++) {
-        make_matrix(40, 256, 8, 128, &random);
-        for (size_t i = 0; i < m.rows * m.n_groups; i++)
-            m.zeros[i] = 128;
-        m.zeros[m.rows * m.n_groups - 1] -= !is_symmetric;
-        struct lmq_checkpoint *checkpoint = open_checkpoint(save_gptq(
-            2, true,
-            STORED_CONFIG("\"quant_method\": \"gptq\", \"bits\": 8, "
-                          "\"group_size\": 128, "
-                          "\"checkpoint_format\": \"gptq_v2\"")));
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        bool is_centred = i % 2 == 0;
+        unsigned bits = cases[i / 2].bits;
+        unsigned width = is_centred ? cases[i / 2].centred
+                                    : cases[i / 2].other;
+        char config[256];
+        make_matrix(64, 256, bits, 128, &random);
+        for (size_t j = 0; j < m.rows * m.n_groups; j++)
+            m.zeros[j] = 1u << (bits - 1);
+        m.zeros[m.rows * m.n_groups - 1] -= !is_centred;
+        m.scales[0] = -0.0f;
+        m.scales[1] = -0.5f;
+        snprintf(config, sizeof(config),
+                 STORED_CONFIG("\"quant_method\": \"gptq\", \"bits\": %u, "
+                               "\"group_size\": 128, "
+                               "\"checkpoint_format\": \"gptq_v2\""),
+                 bits);
+        struct lmq_checkpoint *checkpoint =
+            open_checkpoint(save_gptq(2, true, config));
         const struct lmq_tensor *tensor =
             lmq_checkpoint_find_name(checkpoint, "a.weight");
-        ck_assert_uint_eq(tensor->quant.group_size, is_symmetric ? 128 : 0);
+        ck_assert_uint_eq(tensor->quant.group_size, width == 0 ? 0 : 128);
         assert_elements(checkpoint, "a.weight", values(), m.rows * m.cols,
                         &random);
-        if (is_symmetric)
+        ck_assert_uint_eq(tensor->quant.bits, width);
+        if (width != 0)
             assert_integers(checkpoint, "a.weight");
         lmq_checkpoint_close(checkpoint);
     }
@@ -667,7 +687,7 @@ main(void)
         gptq_is_known_by_its_tensors,
         gptq_may_be_described_elsewhere,
         gptq_of_other_bits_than_the_rest_is_announced,
-        gptq_of_8_bits_may_be_integers,
+        gptq_is_of_integers_with_as_many_bits_as_they_need,
         gptq_of_other_kinds_is_refused_by_name,
         gptq_of_wrong_shapes_is_refused,
         awq_gives_what_was_packed,
