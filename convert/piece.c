@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/crc32.h"
 #include "base/error.h"
+#include "base/size.h"
 #include "formats/checkpoint/apart.h"
 #include "formats/lmq/lmq_digests.h"
 #include "quantize/rotate.h"
@@ -248,6 +249,28 @@ fail_nonfinite(const struct lmq_plan *plan, const struct lmq_piece *piece,
     return LMQ_ERR_NONFINITE;
 }
 
+/* Of scales that are not finite, with all that they are for. */
+static uint64_t
+zero_groups(const struct lmq_piece *piece, const struct lmq_quant *quant,
+            struct lmq_piece_worker *worker)
+{
+    size_t n_groups = lmq_groups_per_row(piece->n_cols, quant->group_size);
+    size_t size = lmq_scale_size(quant->scales);
+    uint64_t n_zeroed = 0;
+
+    for (size_t i = 0; i < piece->n_rows * n_groups; i++) {
+        size_t at = i % n_groups * quant->group_size;
+        size_t n = lmq_size_min(quant->group_size, piece->n_cols - at);
+        if (isfinite(worker->scales[i]))
+            continue;
+        memset(worker->q + i / n_groups * piece->n_cols + at, 0, n);
+        memset(worker->stored_scales + i * size, 0, size);
+        worker->scales[i] = 0;
+        n_zeroed += n;
+    }
+    return n_zeroed;
+}
+
 /* The source's own integers and scales; of a width below 8 in the form of 8
  * bits, if that is what is written. */
 static enum lmq_status
@@ -269,6 +292,8 @@ take_integers(struct lmq_plan *plan, struct lmq_piece *piece,
                         worker->stored_scales);
     lmq_scales_load(quant->scales, quant->multiplier, worker->stored_scales,
                     piece->n_rows * n_groups, worker->scales);
+    if (plan->settings.zeroes)
+        piece->n_zeroed = zero_groups(piece, quant, worker);
     for (size_t i = 0; i < piece->n_rows; i++) {
         struct lmq_quant_stats row = {0};
         piece->is_illegal |= !lmq_quant_take_row(
