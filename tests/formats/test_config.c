@@ -347,7 +347,7 @@ START_TEST(a_description_of_ours_needs_no_family)
     free(text);
     json_decref(outer);
     assert_wrong("{\"lmquant\":3}", "'lmquant'");
-    assert_wrong("{\"lmquant\":{\"n_layers\":2}}", "no number");
+    assert_wrong("{\"lmquant\":{\"n_layers\":2}}", "has no dim");
 }
 END_TEST
 
