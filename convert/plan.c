@@ -81,15 +81,30 @@ kept_type(const struct lmq_tensor *tensor)
  * are, piece by piece, so that no file decides how much memory it takes. */
 #define TAKEN_COLS_MAX ((uint64_t)1 << 20)
 
-/* Whether the matrix stays the integers that it is: they are to be kept, or
- * nobody asked for others. */
+/* Whether it is what is asked for, as far as anything is. */
+static bool
+is_as_asked(const struct lmq_quant *own, const struct lmq_wish *wish)
+{
+    const struct lmq_quant *quant = &wish->quant;
+    unsigned asked = wish->asked;
+
+    return ((asked & LMQ_WISH_ENCODING) == 0 ||
+            lmq_stored_types[wish->stored].bits >= own->bits) &&
+           ((asked & LMQ_WISH_GROUP) == 0 ||
+            quant->group_size == own->group_size) &&
+           ((asked & LMQ_WISH_SCALES) == 0 || quant->scales == own->scales) &&
+           ((asked & LMQ_WISH_ROTATE) == 0 ||
+            quant->rotation == own->rotation);
+}
+
+/* Whether the matrix stays the integers that it is. */
 static bool
 stays_integers(const struct lmq_tensor *tensor, const struct lmq_wish *wish)
 {
     return lmq_group_size_is_valid(tensor->quant.group_size) &&
            !lmq_role_is_small(tensor->place.role) &&
-           (wish->keeps || ((wish->asked & LMQ_WISH_NUMBERS) == 0 &&
-                            tensor->n_cols <= TAKEN_COLS_MAX));
+           (wish->keeps || (tensor->n_cols <= TAKEN_COLS_MAX &&
+                            is_as_asked(&tensor->quant, wish)));
 }
 
 /* What the matrix is, where that is wished: groups that a container has, or
@@ -103,8 +118,9 @@ settle_own(const struct lmq_tensor *tensor, enum lmq_layout layout,
 
     if (stays_integers(tensor, wish)) {
         bool may_be_narrow = wish->keeps || layout == LMQ_LAYOUT_TILES;
-        wish->stored = lmq_stored_of(may_be_narrow ? tensor->quant.bits
-                                                   : LMQ_BITS_MAX);
+        if (wish->keeps || (wish->asked & LMQ_WISH_ENCODING) == 0)
+            wish->stored = lmq_stored_of(may_be_narrow ? tensor->quant.bits
+                                                       : LMQ_BITS_MAX);
         wish->quant.group_size = tensor->quant.group_size;
         wish->quant.scales = tensor->quant.scales;
         wish->quant.rotation = tensor->quant.rotation;

@@ -29,10 +29,7 @@ enum {
     LMQ_WISH_GROUP = 2,
     LMQ_WISH_SCALES = 4,
     LMQ_WISH_METHOD = 8,
-    LMQ_WISH_ROTATE = 16,
-    /* What a matrix that is integers may be already. */
-    LMQ_WISH_NUMBERS = LMQ_WISH_ENCODING | LMQ_WISH_GROUP | LMQ_WISH_SCALES |
-                       LMQ_WISH_ROTATE
+    LMQ_WISH_ROTATE = 16
 };
 
 /* What is asked for. */

@@ -62,12 +62,8 @@ describe_rule(const struct lmq_rule *rule)
 json_t *
 lmq_recipe_to_json(const struct lmq_recipe *recipe)
 {
-    /* Groups that nobody asked for are as each matrix wants them, and where
-     * nothing was asked for so is all but the method. */
-    const unsigned numbers = LMQ_WISH_ENCODING | LMQ_WISH_SCALES;
-    const unsigned asked =
-        recipe->basis.asked | LMQ_WISH_METHOD |
-        ((recipe->basis.asked & LMQ_WISH_NUMBERS) != 0 ? numbers : 0);
+    /* What nobody asked for is not told: it is as each matrix wants it. */
+    const unsigned asked = recipe->basis.asked | LMQ_WISH_METHOD;
     json_t *json = json_object(), *basis = json_object(),
            *rules = json_array();
 

@@ -94,6 +94,42 @@ for path in "$recipes"/*.yaml; do
     same --recipe "$path"
 done
 
+# What is integers stays so in what nobody asks for.
+expect 0 "$lmquant" convert -qf -e q4 -g 32 "$fable" four.lmq
+floats=$fable
+fable=four.lmq
+# stays TYPE OPTION...: the same numbers, of that type.
+stays() {
+    type=$1
+    shift
+    same "$@"
+    expect 0 "$lmquant" diff four.lmq a.lmq
+    grep -q "the checkpoints are identical" stdout ||
+        fail "convert $* changes something"
+    expect 0 "$lmquant" inspect --tensors a.lmq
+    grep -q "^blk.0.ffn_up.weight  *200x96  *$type " stdout ||
+        fail "convert $* of 4 bits: not $type"
+}
+# changes OPTION...: other numbers.
+changes() {
+    same "$@"
+    expect 0 "$lmquant" diff four.lmq a.lmq
+    grep -q "the checkpoints are identical" stdout && fail "convert $* changes nothing"
+}
+stays q4 --method absmax
+stays q4 -g 32
+stays q4 -e q4
+stays q5 -e q5 --scales f16
+stays q8 --set '*=q8'
+changes -g 64
+changes -e q4 -g 64
+changes --scales f32
+changes --rotate
+fable=$floats
+expect 0 "$lmquant" convert -qf --layout rows four.lmq a.lmq
+expect 0 "$lmquant" diff four.lmq a.lmq
+grep -q "the checkpoints are identical" stdout || fail "rows of 4 bits"
+
 # A later one counts, whichever option it is.
 expect 0 "$lmquant" convert --dry-run --set 'ffn_up=f16' --keep 'blk.0.*' \
     "$fable" none.lmq

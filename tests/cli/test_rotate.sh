@@ -94,7 +94,7 @@ grep -q 'rotate: .*yes' stdout || fail "no rotation in the recipe"
 cp stdout r.yaml
 expect 0 "$lmquant" convert -q --recipe r.yaml "$fable" by.lmq
 expect 0 "$lmquant" diff -q by.lmq r.lmq
-expect 0 "$lmquant" convert -q -e q8 r.lmq back.lmq
+expect 0 "$lmquant" convert -q --set '*=q8,rotate=no' r.lmq back.lmq
 "$lmquant" inspect --json back.lmq --tensors > inspected
 grep -q '"rotated": true' inspected && fail "rotated without being asked for"
 expect 0 "$lmquant" convert -q --keep '*' r.lmq kept.lmq

@@ -415,7 +415,8 @@ START_TEST(groups_that_are_there_are_kept)
     const struct lmq_convert_options first = {
         .group_size = 32, .scales = "f32", .method = "absmax"};
     const struct lmq_convert_options second = {RULES("ffn_down=keep"),
-                                               .encoding = "q8"};
+                                               .group_size = 64,
+                                               .scales = "f16"};
 
     save_model(BUILD_F32);
     lmq_report_free(convert(in_folder("model"), in_folder("a.lmq"), &first));
