@@ -123,8 +123,11 @@ static const struct {
     const char *name;
     uint64_t families;
 } others[] = {
-    {"vocab_size", 0}, {"tensor_data_layout", 0}, {"attention.causal", 0},
-    {"rope.scaling.finetuned", 0}, {"use_parallel_residual", LMQ_GGUF_LAYER},
+    {"vocab_size", 0},
+    {"tensor_data_layout", 0},
+    {"attention.causal", 0},
+    {"rope.scaling.finetuned", 0},
+    {"use_parallel_residual", LMQ_GGUF_LAYER},
     {"attention.sliding_window_pattern", LMQ_GGUF_WINDOW},
     {"attention.rope_pattern", LMQ_GGUF_LISTS},
     {"attention.max_alibi_bias", LMQ_GGUF_ALIBI},
@@ -158,7 +161,8 @@ static const struct {
     {"moe_every_n_layers", LMQ_GGUF_LIMITS},
     {"expert_weights_norm", LMQ_GGUF_ROUTER},
     {"expert_gating_func", LMQ_GGUF_ROUTER},
-    {"rope.scale_linear", LMQ_GGUF_ROPE}, {"rope.scaling.type", LMQ_GGUF_ROPE},
+    {"rope.scale_linear", LMQ_GGUF_ROPE},
+    {"rope.scaling.type", LMQ_GGUF_ROPE},
     {"rope.scaling.factor", LMQ_GGUF_ROPE},
     {"rope.scaling.attn_factor", LMQ_GGUF_ROPE},
     {"rope.scaling.original_context_length", LMQ_GGUF_ROPE},

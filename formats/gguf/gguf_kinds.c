@@ -588,15 +588,14 @@ read_limit(struct lmq_gguf_reader *r, const char *name, double *limit,
 enum lmq_status
 lmq_gguf_read_limits(struct lmq_gguf_reader *r)
 {
-    enum lmq_status status = LMQ_OK;
-
-    if (r->family->gguf.keys & LMQ_GGUF_LIMITS)
-        status = read_limit(r, limits + 1, &r->h->act_limit,
-                            LMQ_LAYER_LIMITED);
-    if (status == LMQ_OK && (r->family->gguf.keys & LMQ_GGUF_LIMITS) != 0)
-        status = read_limit(r, expert_limits + 1, &r->h->expert_act_limit,
-                            LMQ_LAYER_LIMITED_EXPERTS);
-    return status;
+    if ((r->family->gguf.keys & LMQ_GGUF_LIMITS) == 0)
+        return LMQ_OK;
+    enum lmq_status status =
+        read_limit(r, limits + 1, &r->h->act_limit, LMQ_LAYER_LIMITED);
+    return status == LMQ_OK ? read_limit(r, expert_limits + 1,
+                                         &r->h->expert_act_limit,
+                                         LMQ_LAYER_LIMITED_EXPERTS)
+                            : status;
 }
 
 /* It has gates where there are tensors of them. */
