@@ -157,6 +157,14 @@ is_quantized(const struct lmq_tensor *tensor)
            tensor->dtype == LMQ_DTYPE_F8_E5M2;
 }
 
+/* As floats that have all that it has. */
+static bool
+is_unpacked(const struct lmq_record *record)
+{
+    return record->encoding == LMQ_ENCODING_PLAIN &&
+           record->dtype == LMQ_DTYPE_F32;
+}
+
 /* Behind the work, which finds integers that cannot be taken. The tensors of
  * the checkpoint are the first of the plan. */
 static void
@@ -173,7 +181,7 @@ note_quantized(struct lmq_plan *plan)
         if (plan->takes[i])
             n_taken++;
         else
-            n += is_quantized(tensor);
+            n += is_quantized(tensor) && !is_unpacked(&plan->records[i]);
     }
     if (n_taken > 0)
         lmq_notes_add(&plan->notes,

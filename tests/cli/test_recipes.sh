@@ -126,6 +126,10 @@ changes -e q4 -g 64
 changes --scales f32
 changes --rotate
 fable=$floats
+expect 0 "$lmquant" convert -f --set '*=bf16' four.lmq a.lmq
+says "29 of 29 matrices are quantized already: converting them again adds error"
+expect 0 "$lmquant" convert -f --set '*=f32' four.lmq a.lmq
+! grep -q "adds error" stderr || fail "floats with all that was there"
 expect 0 "$lmquant" convert -qf --layout rows four.lmq a.lmq
 expect 0 "$lmquant" diff four.lmq a.lmq
 grep -q "the checkpoints are identical" stdout || fail "rows of 4 bits"
