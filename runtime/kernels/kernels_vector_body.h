@@ -593,3 +593,20 @@ row_narrow(const float *x, size_t n, enum lmq_row_type type, void *row)
 #include "runtime/kernels/kernels_rows_body.h"
 
 #include "runtime/kernels/kernels_turned_body.h"
+
+#include "runtime/kernels/kernels_probes_body.h"
+
+#define VECTOR_KERNELS                                                 \
+    .quantize = quantize, .rows_product = rows_product,                \
+    .rows_turn = rows_turn, .turned_product = turned_product,          \
+    .rows_mix = rows_mix, .row_widen = row_widen,                      \
+    .row_narrow = row_narrow, .rmsnorm = rmsnorm,                      \
+    .layernorm = layernorm, .softmax = softmax, .max = maximum,        \
+    .exp_sum = exp_sum, .soften = soften, .scale = map_scale,          \
+    .dot = sum_products, .exp = map_exp, .silu = map_silu,             \
+    .gelu_tanh = map_gelu_tanh, .gelu_erf = map_gelu_erf,              \
+    .sigmoid = map_sigmoid, .softplus = map_softplus,                  \
+    .softcap = map_softcap, .relu = map_relu, .clamp = map_clamp,      \
+    .add = map_add, .mul = map_mul, .axpy = map_axpy, .rope = rope,    \
+    .recur = recur, .select = select_all,                              \
+    .peak_f32 = peak_f32, .read_memory = read_memory
