@@ -96,7 +96,13 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
     if (h->layer_input_vocab > 0)
         say(words, "of %u tokens", h->layer_input_vocab);
     if (h->n_streams > 0)
-        say(words, "%u residual streams", h->n_streams);
+        say(words, "%u residual streams%s", h->n_streams,
+            lmq_has_hyper_streams(h) ? " with hyper-connections" : "");
+    if (h->stream_rounds > 0)
+        say(words, "mixed in %u rounds", h->stream_rounds);
+    say_number(words, "written to each times", h->stream_gain, 1);
+    if (h->has_stream_mean)
+        say(words, "the mean of streams in the end");
     if (h->norm_gate_rank > 0)
         say(words, "norms with gates of rank %u", h->norm_gate_rank);
     if (h->residual_rank > 0)

@@ -2,7 +2,8 @@
  * forward.c - the forward pass of a decoder-only model, from top to bottom.
  *
  *   x = embed(tokens)                                        (n, dim)
- *   and streams beside it, in some models: streams.c
+ *   and streams beside it, in some models: streams.c (with hyper-connections
+ *   a block's x is a sum of all, and what is added goes to all)
  *   for each layer:
  *       xn = norm(x)                                         (n, dim)
  *       x += attention(xn): heads.c, latent.c, recurrent.c   (n, dim),
@@ -85,12 +86,16 @@ feed_input(const struct lmq_member *member)
 /* xn = norm(x) of token t; xn = x for norms after the blocks. */
 static void
 norm_token(const struct lmq_member *member, const struct lmq_gain *gain,
-           size_t t, float *input)
+           const struct lmq_hyper *hyper, size_t t, float *input)
 {
     size_t dim = member->h->dim;
     const float *x = member->work->x + t * dim; /* (dim) */
     float *xn = input + t * dim;                /* (dim) */
 
+    if (hyper->fn != NULL) {
+        lmq_hyper_read(member, hyper, t, xn); /* xn = sum of all streams */
+        x = xn;
+    }
     if (norm_place(member) != LMQ_NORMS_AFTER)
         lmq_norm(member->h, gain, x, dim, xn); /* xn = norm(x) */
     else if (input != member->work->x)
@@ -115,6 +120,12 @@ add_token(const struct lmq_member *member, const float *bias, bool is_normed,
         lmq_norm(member->h, post_norm, out, dim, out); /* out = norm(out) */
         bias = NULL;
     }
+    if (lmq_has_hyper_streams(member->h)) {
+        if (bias != NULL)
+            kernels->add(out, bias, dim); /* out += bias */
+        lmq_hyper_write(member, t, out); /* streams += scale * out */
+        return;
+    }
     kernels->axpy(x, out, dim, scale); /* x += scale * out */
     if (bias != NULL)
         kernels->axpy(x, bias, dim, scale); /* x += scale * bias */
@@ -126,20 +137,23 @@ static void
 make_inputs(const struct lmq_member *member)
 {
     const struct lmq_layer *layer = member->layer;
+    const struct lmq_hyper *attention = &layer->attention.hyper;
+    const struct lmq_hyper *feed = &layer->feed.hyper;
     bool mixes = lmq_layer_mixes(member->h, member->index);
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        if (member->h->n_streams > 0)
+        if (lmq_guessed_streams(member->h) > 0)
             lmq_streams_predict(member, t);
         if (!mixes) {
-            norm_token(member, &layer->feed.norm, t, feed_input(member));
+            norm_token(member, &layer->feed.norm, feed, t, feed_input(member));
             continue;
         }
-        norm_token(member, &layer->attention.norm, t, attention_input(member));
+        norm_token(member, &layer->attention.norm, attention, t,
+                   attention_input(member));
         if (has_two_inputs(member))
-            norm_token(member, &layer->feed.norm, t, feed_input(member));
+            norm_token(member, &layer->feed.norm, feed, t, feed_input(member));
     }
 }
 
@@ -195,7 +209,8 @@ add_attention(const struct lmq_member *member)
         if (member->h->residual_rank > 0)
             lmq_bypass_add(member, attention_input(member) + t * dim, t);
         if (is_followed)
-            norm_token(member, &layer->feed.norm, t, feed_input(member));
+            norm_token(member, &layer->feed.norm, &layer->feed.hyper, t,
+                       feed_input(member));
     }
 }
 
@@ -472,7 +487,7 @@ layer_part(void *context, size_t number, size_t n_members)
         lmq_barrier(&member); /* it reads whole rows of out */
         add_feed_forward(&member); /* x += out */
     }
-    if (member.h->n_streams > 0)
+    if (lmq_guessed_streams(member.h) > 0)
         correct_streams(&member); /* streams += of what x has become */
     if (member.h->layer_input_dim > 0) {
         lmq_barrier(&member); /* all read all of x */
@@ -581,7 +596,8 @@ lmq_forward_layers(const struct lmq_model *model, struct lmq_kv *kv,
     for (; i < h->n_layers && n_last > 0; i++)
         lmq_forward_layer(model, i, lmq_kv_of(h, kv, i), work, n_last,
                           position + n_first);
-    return is_finite && lmq_is_finite(work->x, n_last * h->dim);
+    return is_finite && lmq_is_finite(work->x, n_last * h->dim) &&
+           lmq_is_finite(work->streams, n_last * lmq_streams_width(h));
 }
 
 /* logits = softcap(scale * (logits + bias)), in pieces of rows: with a single
@@ -623,11 +639,13 @@ head_part(void *context, size_t number, size_t n_members)
     size_t from, to;
 
     member.is_fine = true;
-    if (h->n_streams > 0) {
+    if (h->n_streams > 0)
         x = xn;
+    if (lmq_guessed_streams(h) > 0)
         lmq_streams_gather(&member, xn); /* x = mean of all streams */
-    }
     lmq_member_share(&member, job->n, &from, &to);
+    for (size_t t = from; t < to && lmq_has_hyper_streams(h); t++)
+        lmq_hyper_gather(&member, t, xn + t * h->dim); /* x = sum of all */
     for (size_t t = from; t < to; t++)
         lmq_norm(h, &model->output_norm, x + t * h->dim, h->dim,
                  xn + t * h->dim); /* xn = norm(x) */
@@ -647,9 +665,9 @@ lmq_forward_head(const struct lmq_model *model, struct lmq_work *work,
                         .logits = logits};
     double weights = (double)model->head.n_rows * (double)model->head.n_cols;
 
-    for (uint32_t i = 1; work->waits_for_disk && i < model->hparams.n_streams;
-         i++)
-        lmq_matrix_await(model, &model->streams_out[i - 1]);
+    for (uint32_t i = 0;
+         work->waits_for_disk && i < lmq_guessed_streams(&model->hparams); i++)
+        lmq_matrix_await(model, &model->streams_out[i]);
     if (work->waits_for_disk)
         lmq_matrix_await(model, &model->head);
     lmq_team_run(work->team, lmq_work_members(work, weights, n), head_part,

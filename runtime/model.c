@@ -97,6 +97,15 @@ static const struct slot {
     [LMQ_ROLE_ATTN_NORM_B] = {MATRIX, IN_LAYER(attention.norm_gate.b)},
     [LMQ_ROLE_FFN_NORM_A] = {MATRIX, IN_LAYER(feed.norm_gate.a)},
     [LMQ_ROLE_FFN_NORM_B] = {MATRIX, IN_LAYER(feed.norm_gate.b)},
+    [LMQ_ROLE_HYPER_ATTN] = {VECTOR, IN_LAYER(attention.hyper.fn)},
+    [LMQ_ROLE_HYPER_ATTN_BASE] = {VECTOR, IN_LAYER(attention.hyper.base)},
+    [LMQ_ROLE_HYPER_ATTN_SCALE] = {VECTOR, IN_LAYER(attention.hyper.scale)},
+    [LMQ_ROLE_HYPER_FFN] = {VECTOR, IN_LAYER(feed.hyper.fn)},
+    [LMQ_ROLE_HYPER_FFN_BASE] = {VECTOR, IN_LAYER(feed.hyper.base)},
+    [LMQ_ROLE_HYPER_FFN_SCALE] = {VECTOR, IN_LAYER(feed.hyper.scale)},
+    [LMQ_ROLE_HYPER_OUT] = {VECTOR, IN_MODEL(hyper.fn)},
+    [LMQ_ROLE_HYPER_OUT_BASE] = {VECTOR, IN_MODEL(hyper.base)},
+    [LMQ_ROLE_HYPER_OUT_SCALE] = {VECTOR, IN_MODEL(hyper.scale)},
     [LMQ_ROLE_LAYER_SCALE] = {VECTOR, IN_LAYER(feed.scale)},
     [LMQ_ROLE_ACT_POSITIVE] = {VECTOR, IN_LAYER(feed.act_positive)},
     [LMQ_ROLE_ACT_NEGATIVE] = {VECTOR, IN_LAYER(feed.act_negative)},
@@ -117,7 +126,8 @@ find_slot(struct lmq_model *model, const struct lmq_place *place)
     size_t offset = slots[place->role].offset;
 
     if (lmq_role_is_of_streams(place->role))
-        return place->item < 0 || (uint32_t)place->item + 1 >= h->n_streams
+        return place->item < 0 ||
+                       (uint32_t)place->item >= lmq_guessed_streams(h)
                    ? NULL
                    : (char *)model + offset +
                          (size_t)place->item * sizeof(struct lmq_matrix);
@@ -389,12 +399,12 @@ expect_all(const struct lmq_model *model)
 
     if (model->head.tensor == NULL) /* tied */
         lmq_matrix_expect(model, &model->embedding, &expected);
-    for (uint32_t i = 1; i < model->hparams.n_streams; i++)
-        lmq_matrix_expect(model, &model->streams_in[i - 1], &expected);
+    for (uint32_t i = 0; i < lmq_guessed_streams(&model->hparams); i++)
+        lmq_matrix_expect(model, &model->streams_in[i], &expected);
     for (uint32_t i = 0; i < model->hparams.n_layers; i++)
         expect_layer(model, i, &expected);
-    for (uint32_t i = 1; i < model->hparams.n_streams; i++)
-        lmq_matrix_expect(model, &model->streams_out[i - 1], &expected);
+    for (uint32_t i = 0; i < lmq_guessed_streams(&model->hparams); i++)
+        lmq_matrix_expect(model, &model->streams_out[i], &expected);
     lmq_matrix_expect(model, &model->head, &expected);
     lmq_expected_read(&expected);
 }

@@ -77,11 +77,19 @@ struct lmq_norm_gate {
     struct lmq_matrix a, b;
 };
 
+/* What says of all streams how a block reads them, writes to them and mixes
+ * them, with `mixes` numbers for that: (mixes, n_streams * dim), (mixes), one
+ * for each of these purposes. */
+struct lmq_hyper {
+    float *fn, *base, *scale;
+};
+
 /* What a layer's attention consists of. What its model does not have is all
  * zero: which that is follows from the description. */
 struct lmq_attention_part {
     struct lmq_gain norm, post_norm; /* (dim) */
     struct lmq_norm_gate norm_gate;
+    struct lmq_hyper hyper;
     struct lmq_matrix q, k, v, out;
     struct lmq_gain q_norm, k_norm;
     struct lmq_gain sub_norm;        /* (n_heads * value dim) */
@@ -118,6 +126,7 @@ struct lmq_attention_part {
 struct lmq_feed_part {
     struct lmq_gain norm, post_norm; /* (dim) */
     struct lmq_norm_gate norm_gate;
+    struct lmq_hyper hyper;
     struct lmq_gain sub_norm;        /* of what dense.down looks at */
     struct lmq_ffn dense;
     struct lmq_ffn *experts;         /* (n_experts) */
@@ -177,6 +186,7 @@ struct lmq_model {
     /* Of each stream but the first: (dim, dim). */
     struct lmq_matrix streams_in[LMQ_MAX_STREAMS - 1];
     struct lmq_matrix streams_out[LMQ_MAX_STREAMS - 1];
+    struct lmq_hyper hyper; /* how the head reads streams: (n_streams, ...) */
     struct lmq_gain output_norm;
     struct lmq_layer *layers; /* (n_layers + 1): the last has the matrices of
                                  none, and nothing else */

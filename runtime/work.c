@@ -178,7 +178,10 @@ list_streams(struct list *list, struct lmq_work *work,
 
     if (h->n_streams > 0) {
         add(list, &work->streams, n, lmq_streams_width(h), sizeof(float));
-        add(list, &work->predicted, n, h->dim, sizeof(float));
+        if (lmq_has_hyper_streams(h))
+            add(list, &work->hyper, n, lmq_hyper_mixes(h), sizeof(float));
+        else
+            add(list, &work->predicted, n, h->dim, sizeof(float));
     }
     if (h->residual_rank > 0) {
         add(list, &work->bypass, n, h->dim, sizeof(float));

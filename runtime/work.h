@@ -82,6 +82,7 @@ struct lmq_work {
                          given of the tokens themselves */
     float *input_rows, *input_products; /* the same size: made of these */
     float *streams;   /* (batch, n_streams - 1, dim): those beside x */
+    float *hyper;     /* (batch, mixes): how a block reads, writes, mixes */
     float *predicted; /* (batch, dim): x as it was before a layer's blocks */
     float *bypass;    /* (batch, dim): what goes past attention */
     float *bypass_latents; /* (batch, residual_rank) */

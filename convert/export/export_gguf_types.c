@@ -31,7 +31,8 @@ lmq_gguf_stays_float(const struct lmq_gguf_target *target)
     return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
            role == LMQ_ROLE_STREAM_ROUTER ||
            role == LMQ_ROLE_STREAM_PREDICT ||
-           role == LMQ_ROLE_STREAM_CORRECT ||
+           role == LMQ_ROLE_STREAM_CORRECT || role == LMQ_ROLE_HYPER_ATTN ||
+           role == LMQ_ROLE_HYPER_FFN || role == LMQ_ROLE_HYPER_OUT ||
            lmq_role_is_convolution(role) || role == LMQ_ROLE_DELTA_DECAY ||
            role == LMQ_ROLE_STATE_SKIP || role == LMQ_ROLE_DELTA_NORM ||
            role == LMQ_ROLE_ATTN_Q_NORM || role == LMQ_ROLE_ATTN_K_NORM;

@@ -23,6 +23,7 @@ lmq_hparams_init(struct lmq_hparams *hparams)
         .logit_scale = 1,
         .value_scale = 1,
         .beta_scale = 1,
+        .stream_gain = 1,
         .rope_theta = 10000,
         .rope_factor = 1,
         .rope_beta_fast = 32,
@@ -53,6 +54,30 @@ lmq_hparams_far_rotary_dim(const struct lmq_hparams *hparams)
         return hparams->full_rotary_dim;
     return hparams->full_head_dim > 0 ? hparams->full_head_dim
                                       : lmq_hparams_rotary_dim(hparams);
+}
+
+uint32_t
+lmq_guessed_streams(const struct lmq_hparams *hparams)
+{
+    return hparams->n_streams > 0 &&
+                   hparams->stream_kind == LMQ_STREAMS_GUESSED
+               ? hparams->n_streams - 1
+               : 0;
+}
+
+bool
+lmq_has_hyper_streams(const struct lmq_hparams *hparams)
+{
+    return hparams->n_streams > 0 &&
+           hparams->stream_kind == LMQ_STREAMS_HYPER;
+}
+
+uint32_t
+lmq_hyper_mixes(const struct lmq_hparams *hparams)
+{
+    uint32_t n = hparams->n_streams;
+
+    return hparams->stream_rounds > 0 ? n * (2 + n) : 2 * n;
 }
 
 static uint32_t
@@ -363,6 +388,19 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     }
 }
 
+static void
+settle_streams(struct lmq_hparams *h, const struct lmq_hparams *usual)
+{
+    if (lmq_has_hyper_streams(h))
+        return;
+    h->stream_kind = usual->stream_kind;
+    h->stream_rounds = usual->stream_rounds;
+    h->stream_eps = usual->stream_eps;
+    h->stream_gain = usual->stream_gain;
+    h->stream_floor = usual->stream_floor;
+    h->has_stream_mean = usual->has_stream_mean;
+}
+
 /* Where norms stand behind the blocks it is one of them. */
 static void
 settle_mixture_norm(struct lmq_hparams *h)
@@ -439,6 +477,7 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     if (h->norm_place == LMQ_NORMS_AFTER)
         clear_layers(h, LMQ_LAYER_AFTER);
     settle_mixture_norm(h);
+    settle_streams(h, usual);
     if (h->n_loops < 2) {
         h->n_loops = 0;
         h->has_loop_norm = false;

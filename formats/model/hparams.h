@@ -30,6 +30,7 @@
 #define LMQ_MAX_CONV 16
 #define LMQ_MAX_STREAMS 8
 #define LMQ_MAX_LOOPS 64
+#define LMQ_MAX_ROUNDS 1024
 
 enum lmq_norm {
     LMQ_NORM_RMS,         /* x / rms(x) * weight */
@@ -55,6 +56,14 @@ enum lmq_residual {
     LMQ_RESIDUAL_PARALLEL,
     LMQ_RESIDUAL_PARALLEL_ONE_NORM,
     LMQ_RESIDUAL_COUNT
+};
+
+/* How several streams become what a block is given, and change by what it
+ * gives. */
+enum lmq_stream_kind {
+    LMQ_STREAMS_GUESSED, /* AltUp: the first goes through, the others guess */
+    LMQ_STREAMS_HYPER,   /* hyper-connections: blocks read a sum of all */
+    LMQ_STREAMS_COUNT
 };
 
 /* Norms (of the model's kind) of queries and keys. */
@@ -297,8 +306,14 @@ struct lmq_hparams {
                                  nothing */
     uint32_t layer_input_vocab; /* tokens that have such; others have that of
                                    token 0; 0: all */
-    uint32_t n_streams;      /* side by side, of which the first goes through
-                                the blocks; 0: only that */
+    uint32_t n_streams;      /* residual ones, side by side; 0: one */
+    enum lmq_stream_kind stream_kind;
+    uint32_t stream_rounds;  /* hyper: of what makes rows and columns of what
+                                mixes them sum to 1; 0: they do not mix */
+    double stream_eps;       /* added to what reads, mixes and divides */
+    double stream_gain;      /* of what blocks write to each; 1 */
+    double stream_floor;     /* added to that */
+    bool has_stream_mean;    /* the head reads their mean */
     uint32_t norm_gate_rank; /* of two matrices that make gates of what norms
                                 before attention and experts give; 0: none */
     uint32_t residual_rank;  /* of what goes past attention by two matrices; 0:
@@ -424,6 +439,12 @@ lmq_query_latents(const struct lmq_hparams *hparams)
 {
     return (hparams->has_raw_latents ? 2 : 1) * hparams->q_lora_rank;
 }
+
+/* Streams beside the first, where these guess; 0: they do not. */
+uint32_t lmq_guessed_streams(const struct lmq_hparams *hparams);
+bool lmq_has_hyper_streams(const struct lmq_hparams *hparams);
+/* Numbers by which a block reads, writes and mixes streams. */
+uint32_t lmq_hyper_mixes(const struct lmq_hparams *hparams);
 
 /* The most that any layer has. */
 uint32_t lmq_most_heads(const struct lmq_hparams *hparams);

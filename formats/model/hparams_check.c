@@ -185,6 +185,17 @@ check_streams(const struct lmq_hparams *h, struct lmq_error *err)
     if ((uint64_t)h->n_streams * h->dim > LMQ_MAX_WIDTH)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u streams of %u are too wide", h->n_streams, h->dim);
+    for (uint32_t i = 0; lmq_has_hyper_streams(h) && i < h->n_layers; i++)
+        if (h->residual != LMQ_RESIDUAL_SEQUENTIAL ||
+            h->layer_input_dim > 0 || h->residual_rank > 0 ||
+            h->has_layer_scale || h->has_expert_norms ||
+            lmq_layer_is(h, i, LMQ_LAYER_BESIDE) ||
+            lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u has streams of which blocks read a sum, "
+                            "which needs norms before blocks of which one "
+                            "follows the other, and nothing beside them",
+                            i);
     for (uint32_t i = 0; h->norm_gate_rank > 0 && i < h->n_layers; i++)
         if (h->residual != LMQ_RESIDUAL_SEQUENTIAL ||
             lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER)

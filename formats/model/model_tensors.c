@@ -121,6 +121,15 @@ static const struct {
     [LMQ_ROLE_ATTN_NORM_B] = {MIXES, ALONE},
     [LMQ_ROLE_FFN_NORM_A] = {EXPERTS, ALONE},
     [LMQ_ROLE_FFN_NORM_B] = {EXPERTS, ALONE},
+    [LMQ_ROLE_HYPER_ATTN] = {MIXES, ALONE},
+    [LMQ_ROLE_HYPER_ATTN_BASE] = {MIXES, ALONE},
+    [LMQ_ROLE_HYPER_ATTN_SCALE] = {MIXES, ALONE},
+    [LMQ_ROLE_HYPER_FFN] = {FEEDS, ALONE},
+    [LMQ_ROLE_HYPER_FFN_BASE] = {FEEDS, ALONE},
+    [LMQ_ROLE_HYPER_FFN_SCALE] = {FEEDS, ALONE},
+    [LMQ_ROLE_HYPER_OUT] = {0, ALONE},
+    [LMQ_ROLE_HYPER_OUT_BASE] = {0, ALONE},
+    [LMQ_ROLE_HYPER_OUT_SCALE] = {0, ALONE},
     [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ALONE},
     [LMQ_ROLE_ACT_POSITIVE] = {XIELU, ALONE},
     [LMQ_ROLE_ACT_NEGATIVE] = {XIELU, ALONE},
@@ -219,7 +228,18 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, bool has_experts)
     case LMQ_ROLE_STREAM_PREDICT:
     case LMQ_ROLE_STREAM_CORRECT:
     case LMQ_ROLE_STREAM_SCALE:
-        return h->n_streams > 0;
+        return lmq_guessed_streams(h) > 0;
+    case LMQ_ROLE_HYPER_ATTN:
+    case LMQ_ROLE_HYPER_ATTN_BASE:
+    case LMQ_ROLE_HYPER_ATTN_SCALE:
+    case LMQ_ROLE_HYPER_FFN:
+    case LMQ_ROLE_HYPER_FFN_BASE:
+    case LMQ_ROLE_HYPER_FFN_SCALE:
+        return lmq_has_hyper_streams(h);
+    case LMQ_ROLE_HYPER_OUT:
+    case LMQ_ROLE_HYPER_OUT_BASE:
+    case LMQ_ROLE_HYPER_OUT_SCALE:
+        return lmq_has_hyper_streams(h) && !h->has_stream_mean;
     case LMQ_ROLE_BYPASS_A:
     case LMQ_ROLE_BYPASS_B:
     case LMQ_ROLE_BYPASS_NORM:
@@ -261,7 +281,7 @@ lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
         [A_Q_NORM] = has_heads_norms ? h->n_heads : 0,
         [A_K_NORM] = has_heads_norms ? h->n_kv_heads : 0,
         [AN_EXPERT] = has_experts ? h->n_experts : 0,
-        [A_STREAM] = h->n_streams > 0 ? h->n_streams - 1 : 0,
+        [A_STREAM] = lmq_guessed_streams(h),
     };
 
     *n_items = counts[rules[role].items];
@@ -333,7 +353,8 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t seen_by_gate = h->has_raw_latents ? q_latents : h->dim;
     uint64_t latents = h->gate_rank > 0 ? h->gate_rank : h->dim;
     bool is_selective = lmq_is_selective(h);
-    uint64_t streams = h->n_streams;
+    uint64_t streams = h->n_streams, all = streams * h->dim;
+    uint64_t mixes = lmq_hyper_mixes(h), kinds = h->stream_rounds > 0 ? 3 : 2;
 
     if (place->layer >= 0 && lmq_layer_only_recurs(h, (size_t)place->layer)) {
         q = k = keys;
@@ -416,6 +437,15 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_NORM_B] = {h->dim, h->norm_gate_rank},
         [LMQ_ROLE_FFN_NORM_A] = {h->norm_gate_rank, h->dim},
         [LMQ_ROLE_FFN_NORM_B] = {h->dim, h->norm_gate_rank},
+        [LMQ_ROLE_HYPER_ATTN] = {mixes, all},
+        [LMQ_ROLE_HYPER_ATTN_BASE] = {mixes, 0},
+        [LMQ_ROLE_HYPER_ATTN_SCALE] = {kinds, 0},
+        [LMQ_ROLE_HYPER_FFN] = {mixes, all},
+        [LMQ_ROLE_HYPER_FFN_BASE] = {mixes, 0},
+        [LMQ_ROLE_HYPER_FFN_SCALE] = {kinds, 0},
+        [LMQ_ROLE_HYPER_OUT] = {streams, all},
+        [LMQ_ROLE_HYPER_OUT_BASE] = {streams, 0},
+        [LMQ_ROLE_HYPER_OUT_SCALE] = {1, 0},
         [LMQ_ROLE_LAYER_SCALE] = {1, 0},
         [LMQ_ROLE_ACT_POSITIVE] = {1, 0},
         [LMQ_ROLE_ACT_NEGATIVE] = {1, 0},

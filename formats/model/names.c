@@ -40,6 +40,9 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_ATTN_NORM] = {"attn_norm", true, NO_ITEMS, 0, 0},
     [LMQ_ROLE_ATTN_NORM_A] = {"attn_norm_a", true, NO_ITEMS, 0, 39},
     [LMQ_ROLE_ATTN_NORM_B] = {"attn_norm_b", true, NO_ITEMS, 0, 40},
+    [LMQ_ROLE_HYPER_ATTN] = {"hc_attn_fn", true, NO_ITEMS, 0, 41},
+    [LMQ_ROLE_HYPER_ATTN_BASE] = {"hc_attn_base", true, NO_ITEMS, 0, 42},
+    [LMQ_ROLE_HYPER_ATTN_SCALE] = {"hc_attn_scale", true, NO_ITEMS, 0, 43},
     [LMQ_ROLE_ATTN_Q] = {"attn_q", true, NO_ITEMS, 0, 1},
     [LMQ_ROLE_ATTN_QKV] = {"attn_qkv", true, NO_ITEMS, 0, 1},
     [LMQ_ROLE_ATTN_Q_A] = {"attn_q_a", true, NO_ITEMS, 0, 2},
@@ -83,6 +86,9 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_FFN_NORM] = {"ffn_norm", true, NO_ITEMS, 2, 2},
     [LMQ_ROLE_FFN_NORM_A] = {"ffn_norm_a", true, NO_ITEMS, 2, 5},
     [LMQ_ROLE_FFN_NORM_B] = {"ffn_norm_b", true, NO_ITEMS, 2, 6},
+    [LMQ_ROLE_HYPER_FFN] = {"hc_ffn_fn", true, NO_ITEMS, 2, 7},
+    [LMQ_ROLE_HYPER_FFN_BASE] = {"hc_ffn_base", true, NO_ITEMS, 2, 8},
+    [LMQ_ROLE_HYPER_FFN_SCALE] = {"hc_ffn_scale", true, NO_ITEMS, 2, 9},
     [LMQ_ROLE_ROUTER] = {"ffn_gate_inp", true, NO_ITEMS, 2, 3},
     [LMQ_ROLE_ROUTER_CORRECTION] = {"exp_probs_b", true, NO_ITEMS, 2, 4},
     [LMQ_ROLE_FFN_GATE] = {"ffn_gate", true, EXPERTS, 3, 0},
@@ -116,6 +122,9 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_INPUT_NORM] = {"post_norm", true, NO_ITEMS, 5, 3},
     [LMQ_ROLE_LAYER_SCALE] = {"layer_output_scale", true, NO_ITEMS, 5, 4},
     [LMQ_ROLE_STREAMS_OUT] = {"altup_unembd_proj", false, STREAMS, 0, 0},
+    [LMQ_ROLE_HYPER_OUT] = {"output_hc_fn", false, NO_ITEMS, 0, 1},
+    [LMQ_ROLE_HYPER_OUT_BASE] = {"output_hc_base", false, NO_ITEMS, 0, 2},
+    [LMQ_ROLE_HYPER_OUT_SCALE] = {"output_hc_scale", false, NO_ITEMS, 0, 3},
     [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 1, 0},
     [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 1, 1},
 };
@@ -332,7 +341,9 @@ lmq_role_is_small(enum lmq_role role)
            role == LMQ_ROLE_DELTA_ALPHA || role == LMQ_ROLE_DELTA_ALPHA_A ||
            role == LMQ_ROLE_DELTA_BETA || role == LMQ_ROLE_DELTA_CONV ||
            role == LMQ_ROLE_STREAM_ROUTER ||
-           role == LMQ_ROLE_STREAM_PREDICT || role == LMQ_ROLE_STREAM_CORRECT;
+           role == LMQ_ROLE_STREAM_PREDICT ||
+           role == LMQ_ROLE_STREAM_CORRECT || role == LMQ_ROLE_HYPER_ATTN ||
+           role == LMQ_ROLE_HYPER_FFN || role == LMQ_ROLE_HYPER_OUT;
 }
 
 void

@@ -92,6 +92,15 @@ enum lmq_role {
     LMQ_ROLE_ATTN_NORM_B = 79,       /* matrices that make its gate; */
     LMQ_ROLE_FFN_NORM_A = 80,        /* likewise of experts */
     LMQ_ROLE_FFN_NORM_B = 81,
+    LMQ_ROLE_HYPER_ATTN = 82,        /* hyper-connections: before attention */
+    LMQ_ROLE_HYPER_ATTN_BASE = 83,   /* what of streams says how they are */
+    LMQ_ROLE_HYPER_ATTN_SCALE = 84,  /* read, written and mixed; */
+    LMQ_ROLE_HYPER_FFN = 85,         /* likewise before the feed-forward, */
+    LMQ_ROLE_HYPER_FFN_BASE = 86,
+    LMQ_ROLE_HYPER_FFN_SCALE = 87,
+    LMQ_ROLE_HYPER_OUT = 88,         /* and how the head reads them */
+    LMQ_ROLE_HYPER_OUT_BASE = 89,
+    LMQ_ROLE_HYPER_OUT_SCALE = 90,
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

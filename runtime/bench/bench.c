@@ -79,9 +79,9 @@ cost_of(const struct lmq_model *model, size_t n)
     }
     if (h->layer_input_dim > 0)
         add_cost(&cost, &model->inputs_proj, (double)n);
-    for (uint32_t i = 1; i < h->n_streams; i++) {
-        add_cost(&cost, &model->streams_in[i - 1], (double)n);
-        add_cost(&cost, &model->streams_out[i - 1], 1);
+    for (uint32_t i = 0; i < lmq_guessed_streams(h); i++) {
+        add_cost(&cost, &model->streams_in[i], (double)n);
+        add_cost(&cost, &model->streams_out[i], 1);
     }
     return cost;
 }

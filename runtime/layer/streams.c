@@ -12,6 +12,16 @@
  * Before the head:
  *   x = mean of x and all W_j s_j, as large as x             (n, dim)
  *
+ * With hyper-connections each s_j is x at first. Around a block, with
+ * m = W_fn s / rms(s), s being all streams, times scale and plus base:
+ *   read_j = sigmoid(m_j) + eps
+ *   write_j = gain * sigmoid(m_(S+j)) + floor
+ *   mix = rows and columns summing to 1, of softmax(m_(2S+jS ..))
+ *   block's input: sum over j of read_j * s_j                before
+ *   s_k = sum over j of mix_jk * s_j, or s_k, + write_k * what the block gives
+ * Before the head:
+ *   x = sum over j of read_j * s_j, or mean of s_j           (n, dim)
+ *
  * Past attention, whose input is u:
  *   x = (x + u + norm(W_b W_a u)) / sqrt(2)                  (n, dim)
  */
@@ -62,6 +72,19 @@ stream_at(const struct lmq_member *member, size_t t, size_t j)
 
 /* ---- Before the first layer, and behind the last ---- */
 
+/* All streams are x. */
+static void
+repeat(const struct lmq_member *member, const float *x, float *streams)
+{
+    size_t dim = member->h->dim, width = lmq_streams_width(member->h);
+    size_t from, to;
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++)
+        for (size_t at = 0; at < width; at += dim)
+            memcpy(streams + t * width + at, x + t * dim, dim * sizeof(*x));
+}
+
 void
 lmq_streams_spread(const struct lmq_member *member, const float *x,
                    float *streams)
@@ -70,6 +93,10 @@ lmq_streams_spread(const struct lmq_member *member, const float *x,
     struct lmq_operand operand = lmq_operand_of(member, x, dim);
     size_t from, to;
 
+    if (lmq_has_hyper_streams(member->h)) {
+        repeat(member, x, streams);
+        return;
+    }
     lmq_member_share(member, member->n, &from, &to);
     for (size_t at = 0; at < width; at += dim) {
         float *products = member->work->out; /* (n, dim) */
@@ -206,6 +233,170 @@ lmq_streams_add(const struct lmq_member *member, size_t t, const float *y)
 {
     for (size_t j = 1; j < member->h->n_streams; j++)
         member->kernels->add(stream_at(member, t, j), y, member->h->dim);
+}
+
+/* ---- Hyper-connections ---- */
+
+/* All streams of token t. */
+static void
+find_streams(const struct lmq_member *member, size_t t,
+             float *streams[LMQ_MAX_STREAMS])
+{
+    streams[0] = member->work->x + t * member->h->dim;
+    for (size_t j = 1; j < member->h->n_streams; j++)
+        streams[j] = stream_at(member, t, j);
+}
+
+/* The first n_rows of fn times all streams as one vector of which the mean
+ * square is 1: m (n_rows). */
+static void
+ask_streams(const struct lmq_member *member, const struct lmq_hyper *hyper,
+            float *const streams[LMQ_MAX_STREAMS], size_t n_rows, float *m)
+{
+    const struct lmq_kernels *kernels = member->kernels;
+    size_t dim = member->h->dim, n_streams = member->h->n_streams;
+    float square = 0;
+
+    for (size_t j = 0; j < n_streams; j++)
+        square += kernels->dot(streams[j], streams[j], dim);
+    square /= (float)(n_streams * dim);
+    float scale = 1 / sqrtf(square + (float)member->h->norm_eps);
+    for (size_t i = 0; i < n_rows; i++) {
+        const float *row = hyper->fn + i * n_streams * dim;
+        m[i] = 0;
+        for (size_t j = 0; j < n_streams; j++)
+            m[i] += kernels->dot(row + j * dim, streams[j], dim);
+        m[i] *= scale;
+    }
+}
+
+/* Each row of a matrix (n, n), or each column, sums to 1. */
+static void
+even_out(double *mix, size_t n, size_t step, size_t next, double eps)
+{
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < n; j++)
+            sum += mix[i * next + j * step];
+        for (size_t j = 0; j < n; j++)
+            mix[i * next + j * step] /= sum + eps;
+    }
+}
+
+/* Of m (n, n): how much of stream j (row) stays in stream k. */
+static void
+balance(const struct lmq_member *member, float *m)
+{
+    const struct lmq_hparams *h = member->h;
+    size_t n = h->n_streams;
+    double mix[LMQ_MAX_STREAMS * LMQ_MAX_STREAMS];
+
+    for (size_t j = 0; j < n; j++)
+        member->kernels->softmax(m + j * n, n);
+    for (size_t i = 0; i < n * n; i++)
+        mix[i] = (double)m[i] + h->stream_eps;
+    even_out(mix, n, n, 1, h->stream_eps); /* columns */
+    for (uint32_t round = 1; round < h->stream_rounds; round++) {
+        even_out(mix, n, 1, n, h->stream_eps); /* rows */
+        even_out(mix, n, n, 1, h->stream_eps);
+    }
+    for (size_t i = 0; i < n * n; i++)
+        m[i] = (float)mix[i];
+}
+
+/* m = m * scale + base, n numbers from `from` on, with one scale for them. */
+static void
+settle_on(const struct lmq_hyper *hyper, size_t kind, size_t from, size_t n,
+          float *m)
+{
+    for (size_t i = from; i < from + n; i++)
+        m[i] = m[i] * hyper->scale[kind] + hyper->base[i];
+}
+
+/* x (dim) = the sum of read_j times stream j. */
+static void
+read_streams(const struct lmq_member *member,
+             float *const streams[LMQ_MAX_STREAMS], const float *read,
+             float *x)
+{
+    size_t dim = member->h->dim, n_streams = member->h->n_streams;
+
+    memset(x, 0, dim * sizeof(*x));
+    for (size_t j = 0; j < n_streams; j++)
+        member->kernels->axpy(x, streams[j], dim, read[j]);
+}
+
+void
+lmq_hyper_read(const struct lmq_member *member, const struct lmq_hyper *hyper,
+               size_t t, float *x)
+{
+    const struct lmq_hparams *h = member->h;
+    size_t n = h->n_streams, n_mixes = lmq_hyper_mixes(h);
+    float *m = member->work->hyper + t * n_mixes;
+    float *streams[LMQ_MAX_STREAMS];
+
+    find_streams(member, t, streams);
+    ask_streams(member, hyper, streams, n_mixes, m);
+    settle_on(hyper, 0, 0, n, m);
+    settle_on(hyper, 1, n, n, m);
+    member->kernels->sigmoid(m, 2 * n);
+    for (size_t j = 0; j < n; j++) {
+        m[j] += (float)h->stream_eps;
+        m[n + j] =
+            (float)h->stream_gain * m[n + j] + (float)h->stream_floor;
+    }
+    if (h->stream_rounds > 0) {
+        settle_on(hyper, 2, 2 * n, n * n, m);
+        balance(member, m + 2 * n);
+    }
+    read_streams(member, streams, m, x);
+}
+
+void
+lmq_hyper_write(const struct lmq_member *member, size_t t, const float *y)
+{
+    const struct lmq_kernels *kernels = member->kernels;
+    size_t dim = member->h->dim, n = member->h->n_streams;
+    const float *m = member->work->hyper + t * lmq_hyper_mixes(member->h);
+    const float *write = m + n, *mix = m + 2 * n;
+    float old[LMQ_MAX_STREAMS][BLOCK], *streams[LMQ_MAX_STREAMS];
+    float scale = (float)member->h->residual_scale;
+
+    find_streams(member, t, streams);
+    for (size_t at = 0; member->h->stream_rounds > 0 && at < dim;
+         at += BLOCK) {
+        size_t size = lmq_size_min(BLOCK, dim - at);
+        for (size_t j = 0; j < n; j++)
+            memcpy(old[j], streams[j] + at, size * sizeof(float));
+        for (size_t k = 0; k < n; k++) {
+            memset(streams[k] + at, 0, size * sizeof(float));
+            for (size_t j = 0; j < n; j++)
+                kernels->axpy(streams[k] + at, old[j], size, mix[j * n + k]);
+        }
+    }
+    for (size_t k = 0; k < n; k++)
+        kernels->axpy(streams[k], y, dim, write[k] * scale);
+}
+
+void
+lmq_hyper_gather(const struct lmq_member *member, size_t t, float *x)
+{
+    const struct lmq_hparams *h = member->h;
+    const struct lmq_hyper *hyper = &member->model->hyper;
+    float *streams[LMQ_MAX_STREAMS], read[LMQ_MAX_STREAMS];
+    size_t n = h->n_streams;
+
+    find_streams(member, t, streams);
+    for (size_t j = 0; j < n; j++)
+        read[j] = 1 / (float)n;
+    if (!h->has_stream_mean) {
+        ask_streams(member, hyper, streams, n, read);
+        settle_on(hyper, 0, 0, n, read);
+        member->kernels->sigmoid(read, n);
+        for (size_t j = 0; j < n; j++)
+            read[j] += (float)h->stream_eps;
+    }
+    read_streams(member, streams, read, x);
 }
 
 /* ---- Past attention ---- */

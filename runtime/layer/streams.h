@@ -1,6 +1,6 @@
 /*
  * streams.h - several residual streams, of which the first, x, goes through the
- * blocks; and what goes past attention.
+ * blocks, or of which blocks read a sum; and what goes past attention.
  */
 #ifndef LMQ_RUNTIME_LAYER_STREAMS_H
 #define LMQ_RUNTIME_LAYER_STREAMS_H
@@ -10,8 +10,8 @@
 /* ---- Several streams ---- */
 
 /* The streams (n, n_streams - 1, dim) beside the member's tokens, whose
- * embeddings are x (n, dim). All members take part, and those who read the
- * streams need a barrier. */
+ * embeddings are x (n, dim), of either kind. All members take part, and those
+ * who read the streams need a barrier. */
 void lmq_streams_spread(const struct lmq_member *member, const float *x,
                         float *streams);
 
@@ -36,6 +36,20 @@ void lmq_streams_add(const struct lmq_member *member, size_t t,
 /* xn (n, dim) = the mean of all streams. All members take part: behind it each
  * has its share of the tokens. */
 void lmq_streams_gather(const struct lmq_member *member, float *xn);
+
+/* ---- Hyper-connections ---- */
+
+/* x (dim) = what a block is given of all streams of token t, before its norm.
+ * Leaves in work->hyper how the block writes. */
+void lmq_hyper_read(const struct lmq_member *member,
+                    const struct lmq_hyper *hyper, size_t t, float *x);
+
+/* All streams of token t change by y (dim), what the block gives. */
+void lmq_hyper_write(const struct lmq_member *member, size_t t,
+                     const float *y);
+
+/* x (dim) = what the head is given of token t, before its norm. */
+void lmq_hyper_gather(const struct lmq_member *member, size_t t, float *x);
 
 /* ---- Past attention ---- */
 

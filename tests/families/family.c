@@ -386,6 +386,33 @@ make_stream_layer(struct family_model *m, struct oracle_layer *w)
     w->stream_scale = make_norm(m, dim, dim, 0.7);
 }
 
+/* What asks streams says something by numbers of about 1. */
+static struct oracle_hyper
+make_hyper(struct family_model *m, size_t rows, size_t kinds)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+
+    return (struct oracle_hyper){
+        .fn = make_linear(m, rows, s->streams * s->dim, 1, 0),
+        .base = {.w = normals(m, rows, 0, 0.7), .span = rows, .n = rows},
+        .scale = {.w = normals(m, kinds, 0.8, 0.2), .span = kinds,
+                  .n = kinds}};
+}
+
+static void
+make_hypers(struct family_model *m, struct oracle_layer *w, bool mixes,
+            bool feeds)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    size_t n = s->streams, kinds = s->hyper_rounds > 0 ? 3 : 2;
+    size_t rows = kinds == 3 ? n * (n + 2) : 2 * n;
+
+    if (mixes)
+        w->attn_hyper = make_hyper(m, rows, kinds);
+    if (feeds)
+        w->ffn_hyper = make_hyper(m, rows, kinds);
+}
+
 static void
 make_bypass(struct family_model *m, struct oracle_layer *w)
 {
@@ -522,7 +549,9 @@ family_make(const struct family *family, size_t grow, size_t vocab,
     m->oracle.embedding_norm = norm_if(m, HAS_EMBEDDING_NORM);
     if (s->input_dim > 0)
         make_inputs(m);
-    if (s->streams > 0)
+    if (s->hyper && !s->hyper_mean)
+        m->oracle.hyper = make_hyper(m, s->streams, 1);
+    else if (s->streams > 0 && !s->hyper)
         make_streams(m);
     m->oracle.layers = calloc(s->layers, sizeof(*m->oracle.layers));
     if (m->oracle.layers == NULL)
@@ -558,7 +587,9 @@ family_make(const struct family *family, size_t grow, size_t vocab,
             w->ffn_post_norm = make_norm(m, s->dim, s->dim, 1);
         if (s->input_dim > 0)
             make_input(m, w);
-        if (s->streams > 0)
+        if (s->hyper)
+            make_hypers(m, w, mixes, feeds);
+        else if (s->streams > 0)
             make_stream_layer(m, w);
         if (s->bypass_rank > 0)
             make_bypass(m, w);

@@ -37,7 +37,8 @@ enum stored_as {
                           keys; the full name */
     AS_DECAYS_OF_HEADS, /* (1, 1, value heads, 1); the full name */
     AS_STEPS,          /* the bias of alpha; the full name */
-    AS_WEIGHT,         /* name.weight, of what has its bias elsewhere */
+    AS_WEIGHT,         /* name.weight, of what has its bias elsewhere; the full
+                          name if "=" stands behind it */
     AS_CONV,           /* (channels, 1, width), and a bias if there is one; of
                           all, or of those of a linear of the layer */
     AS_CONV_LAST,      /* (channels, width, 1), likewise */

@@ -23,6 +23,26 @@
     .layers = {plain_norms, plain_attention, plain_qk_norms, plain_mlp,       \
                plain_experts}
 
+static const struct stored hyper_frame[] = {
+    {AS_EMBEDDING, "token_embd", MODEL(embedding)},
+    {AS_NORM, "output_norm", MODEL(norm)},
+    {AS_LINEAR, "output", MODEL(head)},
+    {AS_WEIGHT, "output_hc_fn", MODEL(hyper.fn)},
+    {AS_VECTOR, "output_hc_base.weight", MODEL(hyper.base)},
+    {AS_VECTOR, "output_hc_scale.weight", MODEL(hyper.scale)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored hyper_layer[] = {
+    {AS_WEIGHT, "blk.#.hc_attn_fn", LAYER(attn_hyper.fn)},
+    {AS_VECTOR, "blk.#.hc_attn_base.weight", LAYER(attn_hyper.base)},
+    {AS_VECTOR, "blk.#.hc_attn_scale.weight", LAYER(attn_hyper.scale)},
+    {AS_WEIGHT, "blk.#.hc_ffn_fn", LAYER(ffn_hyper.fn)},
+    {AS_VECTOR, "blk.#.hc_ffn_base.weight", LAYER(ffn_hyper.base)},
+    {AS_VECTOR, "blk.#.hc_ffn_scale.weight", LAYER(ffn_hyper.scale)},
+    {AS_END, NULL, 0},
+};
+
 const struct family plain_families[] = {
     {
         /* ALiBi on a number of heads that is no power of two. */
@@ -218,6 +238,32 @@ const struct family plain_families[] = {
                   .max_positions = 64, .eps = 1e-5,
                   .activation = oracle_silu, .theta = 10000,
                   .rope = ORACLE_ROPE_LONG, .rope_scale = 1.1},
+    },
+    {
+        /* Norms around, experts, and three streams that mix. */
+        .name = "hyper",
+        .config = SIZE_KEYS PLAIN_ROPE
+            "'norm_eps': 1e-05, 'norm_place': 'around', "
+            "'n_experts': $experts, 'n_experts_used': $used, "
+            "'expert_dim': $expert_dim, 'dense_layers': [0, 2], "
+            "'residual_scale': 0.5, 'n_streams': $streams, "
+            "'stream_kind': 'hyper', 'stream_rounds': 4, "
+            "'stream_eps': 0.001, 'stream_gain': 2, "
+            "'stream_floor': 0.01}}",
+        .frame = hyper_frame,
+        .layers = {plain_norms, plain_attention, plain_mlp, plain_experts,
+                   hyper_layer},
+        .bits = LLAMA_BITS | HAS_ATTN_POST_NORM | HAS_FFN_POST_NORM |
+                HAS_HEAD | HAS_OUT_BIAS,
+        .shape = {.dim = 56, .hidden = 68, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 14, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5,
+                  .activation = oracle_silu, .theta = 10000,
+                  .sparse = "010", .n_experts = 5, .n_used = 2,
+                  .expert_dim = 44, .router = ORACLE_SOFTMAX,
+                  .residual_scale = 0.5, .streams = 3, .hyper = true,
+                  .hyper_rounds = 4, .hyper_eps = 0.001, .hyper_gain = 2,
+                  .hyper_floor = 0.01},
     },
     {.name = NULL},
 };

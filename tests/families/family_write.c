@@ -20,7 +20,7 @@ struct writer {
     size_t layer;
 };
 
-/* "model.layers.#.mlp.experts.@.up_proj" with its numbers, and an end. */
+/* "layers.#.mlp.experts.@.up_proj" with its numbers, and an end but for "=". */
 static void
 name_tensor(const struct writer *w, char *to, size_t size,
             const char *pattern, size_t item, const char *end)
@@ -34,6 +34,8 @@ name_tensor(const struct writer *w, char *to, size_t size,
         size_t number = *pattern == '#' ? w->layer : item;
         if (*pattern == '#' || *pattern == '@')
             n += (size_t)snprintf(to + n, size - n, "%zu", number);
+        else if (*pattern == '=')
+            end = "";
         else
             to[n++] = *pattern;
     }
@@ -662,15 +664,13 @@ write_frame(const struct writer *w)
             write_late_table(w, as->name);
         else if (as->as == AS_INPUTS)
             write_inputs(w, as->name);
-        else if (as->as == AS_WEIGHT)
-            write_weight(w, as, model);
         else if (as->as == AS_STRAY)
             add_tensor(w->to, as->name, model->shape.dim, 0);
-        else if (as->as == AS_NORM)
-            write_norm(w, as, model);
         else if (as->as == AS_LINEAR &&
                  (bits & (HAS_HEAD | HAS_HEAD_COPY)) != 0)
             write_head(w, as);
+        else if (as->as != AS_LINEAR && as->as != AS_TABLE)
+            writers[as->as](w, as, model);
     }
 }
 

@@ -190,6 +190,158 @@ correct_streams(const struct oracle *o, const struct oracle_layer *w,
     free(c);
 }
 
+/* ---- Hyper-connections ---- */
+
+/* (n, rows) of all streams, one behind the other and of size 1, each kind of
+ * rows with a scale of its own. */
+static double *
+hyper_answers(const struct oracle *o, const struct oracle_hyper *w)
+{
+    size_t dim = o->s->dim, s = o->s->streams, rows = w->fn.rows;
+    double *all = oracle_doubles(o->n * s * dim);
+
+    for (size_t i = 0; i < o->n * s * dim; i++)
+        all[i] = *element_of(o, i / dim % s, i / (s * dim) * dim + i % dim);
+    double *answers = oracle_apply(&w->fn, all, o->n);
+    for (size_t i = 0; i < o->n * rows; i++) {
+        double size = size_of(all + i / rows * s * dim, s * dim);
+        size_t row = i % rows, kind = row < s ? 0 : row < 2 * s ? 1 : 2;
+        answers[i] = answers[i] / sqrt(size * size + o->s->eps) *
+                         (double)w->scale.w[kind] +
+                     (double)w->base.w[row];
+    }
+    free(all);
+    return answers;
+}
+
+/* How much of stream j goes to stream k, of one token: from logits. */
+static double *
+hyper_matrix(const struct oracle_shape *s, const double *logits)
+{
+    size_t n = s->streams;
+    double *matrix = oracle_doubles(n * n);
+
+    for (size_t j = 0; j < n; j++) {
+        double sum = 0;
+        for (size_t k = 0; k < n; k++)
+            sum += exp(logits[j * n + k]);
+        for (size_t k = 0; k < n; k++)
+            matrix[j * n + k] = exp(logits[j * n + k]) / sum + s->hyper_eps;
+    }
+    /* Columns, and then rows and columns by turns. */
+    for (size_t step = 0; step < 2 * s->hyper_rounds - 1; step++)
+        for (size_t line = 0; line < n; line++) {
+            double sum = s->hyper_eps;
+            for (size_t i = 0; i < n; i++)
+                sum += step % 2 == 0 ? matrix[i * n + line]
+                                     : matrix[line * n + i];
+            for (size_t i = 0; i < n; i++)
+                matrix[step % 2 == 0 ? i * n + line : line * n + i] /= sum;
+        }
+    return matrix;
+}
+
+/* The sum of all streams; NULL: their mean. */
+static double *
+hyper_sum(const struct oracle *o, const double *answers, size_t rows)
+{
+    size_t dim = o->s->dim, s = o->s->streams;
+    double *sum = oracle_doubles(o->n * dim);
+
+    for (size_t i = 0; i < o->n * dim; i++)
+        for (size_t j = 0; j < s; j++) {
+            double weight = 1 / (double)s;
+            if (answers != NULL)
+                weight = oracle_sigmoid(answers[i / dim * rows + j]) +
+                         o->s->hyper_eps;
+            sum[i] += weight * *element_of(o, j, i);
+        }
+    return sum;
+}
+
+static void
+hyper_write(struct oracle *o, const double *answers, size_t rows,
+            const double *y)
+{
+    const struct oracle_shape *s = o->s;
+    size_t dim = s->dim, n = s->streams;
+
+    for (size_t t = 0; t < o->n; t++) {
+        const double *own = answers + t * rows;
+        double *matrix =
+            s->hyper_rounds > 0 ? hyper_matrix(s, own + 2 * n) : NULL;
+        for (size_t i = t * dim; i < t * dim + dim; i++) {
+            double old[8];
+            for (size_t j = 0; j < n; j++)
+                old[j] = *element_of(o, j, i);
+            for (size_t k = 0; k < n; k++) {
+                double write = s->hyper_gain * oracle_sigmoid(own[n + k]) +
+                               s->hyper_floor;
+                double kept = matrix == NULL ? old[k] : 0;
+                for (size_t j = 0; j < n && matrix != NULL; j++)
+                    kept += matrix[j * n + k] * old[j];
+                *element_of(o, k, i) =
+                    kept + write * oracle_or_one(s->residual_scale) * y[i];
+            }
+        }
+        free(matrix);
+    }
+}
+
+/* One of the two blocks of a layer. */
+static void
+hyper_block(struct oracle *o, size_t layer, bool mixes)
+{
+    const struct oracle_layer *w = &o->model->layers[layer];
+    const struct oracle_hyper *hyper = mixes ? &w->attn_hyper : &w->ffn_hyper;
+    double *answers = hyper_answers(o, hyper);
+    double *in = hyper_sum(o, answers, hyper->fn.rows);
+    size_t dim = o->s->dim;
+
+    oracle_norm_rows(o->s, mixes ? &w->attn_norm : &w->ffn_norm, in, o->n, dim,
+                     dim);
+    double *out = mixes                ? oracle_mix(o, layer, in)
+                  : w->mlp.up.w == NULL ? oracle_experts(o, w, in, in)
+                                       : oracle_feed(o, layer, in);
+    oracle_norm_rows(o->s, mixes ? &w->attn_post_norm : &w->ffn_post_norm, out,
+                     o->n, dim, dim);
+    hyper_write(o, answers, hyper->fn.rows, out);
+    free(answers);
+    free(in);
+    free(out);
+}
+
+static void
+hyper_layer(struct oracle *o, size_t layer)
+{
+    if (oracle_mixes(o->s, layer))
+        hyper_block(o, layer, true);
+    if (oracle_feeds(o->s, layer))
+        hyper_block(o, layer, false);
+}
+
+static void
+hyper_spread(struct oracle *o)
+{
+    size_t all = o->n * o->s->dim;
+
+    o->beside = oracle_doubles((o->s->streams - 1) * all);
+    for (size_t j = 1; j < o->s->streams; j++)
+        memcpy(element_of(o, j, 0), o->x, all * sizeof(*o->x));
+}
+
+static void
+hyper_gather(struct oracle *o)
+{
+    double *answers =
+        o->s->hyper_mean ? NULL : hyper_answers(o, &o->model->hyper);
+    double *sum = hyper_sum(o, answers, o->s->streams);
+
+    memcpy(o->x, sum, o->n * o->s->dim * sizeof(*sum));
+    free(answers);
+    free(sum);
+}
+
 /* What attention was given goes past it, too. */
 static void
 bypass(const struct oracle *o, const struct oracle_layer *w, const double *in)
@@ -249,6 +401,10 @@ run_layer(struct oracle *o, size_t layer)
     const struct oracle_layer *w = &o->model->layers[layer];
     size_t dim = o->s->dim;
 
+    if (o->s->hyper) {
+        hyper_layer(o, layer);
+        return;
+    }
     if (!oracle_mixes(o->s, layer) || !oracle_feeds(o->s, layer)) {
         if (oracle_mixes(o->s, layer) || oracle_feeds(o->s, layer))
             run_half(o, layer);
@@ -315,7 +471,9 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
     oracle_norm_rows(s, &model->embedding_norm, o.x, n, s->dim, s->dim);
     if (s->input_dim > 0)
         make_inputs(&o, tokens);
-    if (s->streams > 0)
+    if (s->hyper)
+        hyper_spread(&o);
+    else if (s->streams > 0)
         spread_streams(&o);
     for (size_t step = 0; step < s->layers * (s->again + 1); step++) {
         if (step > 0 && step % s->layers == 0 && s->norms_again)
@@ -329,7 +487,9 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
     free(o.keys);
     free(o.values);
     free(o.inputs);
-    if (s->streams > 0)
+    if (s->hyper)
+        hyper_gather(&o);
+    else if (s->streams > 0)
         gather_streams(&o);
     free(o.beside);
     oracle_norm_rows(s, &model->norm, o.x, n, s->dim, s->dim);

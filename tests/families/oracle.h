@@ -56,7 +56,15 @@ struct oracle_delta {
     float *skip;             /* (value heads), of a state space */
 };
 
+/* Of hyper-connections: what asks all streams, and what is done with the
+ * answers; norms in shape only. fn.w NULL: there are none. */
+struct oracle_hyper {
+    struct oracle_linear fn;
+    struct oracle_norm base, scale;
+};
+
 struct oracle_layer {
+    struct oracle_hyper attn_hyper, ffn_hyper;
     struct oracle_norm attn_norm, attn_post_norm, ffn_norm, ffn_post_norm;
     /* Two that make the gate of what a norm gives; w NULL: it has none. */
     struct oracle_linear attn_norm_a, attn_norm_b, ffn_norm_a, ffn_norm_b;
@@ -229,6 +237,11 @@ struct oracle_shape {
     size_t input_vocab;      /* tokens that have one of their own; the others
                                 have that of token 0 */
     size_t streams;          /* 0: one */
+    bool hyper;              /* blocks read a sum of all streams */
+    size_t hyper_rounds;     /* which are mixed by a matrix whose rows and
+                                columns sum to 1 after so many; 0: they stay */
+    double hyper_eps, hyper_gain, hyper_floor;
+    bool hyper_mean;         /* what the head looks at */
     size_t bypass_rank;      /* 0: nothing goes past attention */
     const char *cutting;     /* layers whose gates count from so many deviations
                                 above their mean on, less that */
@@ -267,6 +280,7 @@ struct oracle_model {
     struct oracle_linear inputs_proj; /* of the embedding: the same width */
     struct oracle_norm inputs_norm;
     struct oracle_linear streams_in[3], streams_out[3]; /* but the first */
+    struct oracle_hyper hyper; /* of what the head looks at */
     float *table;     /* (max_positions, dim): learned positions, or NULL */
     struct oracle_layer *layers;
     struct oracle_norm norm;

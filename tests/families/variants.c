@@ -159,11 +159,10 @@ describe_chunks(struct lmq_hparams *h)
     h->layers[1] = LMQ_LAYER_NOPE | LMQ_LAYER_FULL;
     h->attention_chunk = 11;
     h->qk_norm = LMQ_QK_NORM_BARE;
-    h->qk_norm_late = true;
+    h->qk_norm_late = h->score_growth_still = true;
     h->score_growth = 0.5;
     h->score_growth_period = 6;
     h->score_growth_shift = 1;
-    h->score_growth_still = true;
     h->rope_scaling = LMQ_ROPE_YARN;
     h->rope_factor = 4;
     h->rope_context = 24;
@@ -318,6 +317,7 @@ static const struct {
     {"key-decays", describe_key_decays, false},
     {"inside", variant_inside, true},
     {"uneven", variant_uneven, true},
+    {"hyper", variant_hyper, true},
 };
 
 size_t

@@ -113,6 +113,32 @@ describe_gated_norms(struct lmq_hparams *h)
     h->has_attn_gate = h->has_raw_latents = true;
 }
 
+/* Streams that mix, of which the head reads a sum. */
+static void
+describe_hyper(struct lmq_hparams *h)
+{
+    h->n_layers = 2;
+    h->layers[1] = LMQ_LAYER_BARE;
+    h->n_streams = 3;
+    h->stream_kind = LMQ_STREAMS_HYPER;
+    h->stream_rounds = 3;
+    h->stream_eps = 0.01;
+    h->stream_gain = 2;
+    h->stream_floor = 0.125;
+}
+
+/* Streams that do not, of which it reads the mean. */
+static void
+describe_hyper_mean(struct lmq_hparams *h)
+{
+    h->norm_place = LMQ_NORMS_AROUND;
+    h->norm = LMQ_NORM_LAYER;
+    h->n_streams = 2;
+    h->stream_kind = LMQ_STREAMS_HYPER;
+    h->stream_gain = 1.5;
+    h->has_stream_mean = true;
+}
+
 static void
 describe_latent_queries(struct lmq_hparams *h)
 {
@@ -403,6 +429,10 @@ static const struct {
     {"gated-norms", describe_gated_norms, true, "rows",
      "gates of norms; latents of queries and of gates normed and as they "
      "were."},
+    {"hyper", describe_hyper, false, "rows",
+     "streams of which blocks read a sum, and which mix."},
+    {"hyper-mean", describe_hyper_mean, true, "rows",
+     "streams of which blocks read a sum, and the head the mean."},
 };
 
 static void

@@ -306,6 +306,28 @@ describe_norm_gates(struct lmq_hparams *h)
         h->kv_lora_rank > 0 && h->q_lora_rank > 0 && once_in(2);
 }
 
+/* Where each layer's norms stand before, with nothing beside the blocks. */
+static void
+describe_hyper(struct lmq_hparams *h)
+{
+    bool may_have = h->residual == LMQ_RESIDUAL_SEQUENTIAL;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        may_have &= !lmq_layer_is(h, i, LMQ_LAYER_BESIDE) &&
+                    lmq_layer_norm_place(h, i) != LMQ_NORMS_AFTER;
+    if (!may_have || once_in(2))
+        return;
+    h->n_streams = from_to(2, 5);
+    h->stream_kind = LMQ_STREAMS_HYPER;
+    h->has_layer_scale = false;
+    h->layer_input_dim = h->layer_input_vocab = h->residual_rank = 0;
+    h->stream_rounds = once_in(2) ? from_to(1, 5) : 0;
+    h->stream_eps = perhaps(0.001, 0.2);
+    h->stream_gain = number(0.5, 2);
+    h->stream_floor = perhaps(0.001, 0.2);
+    h->has_stream_mean = once_in(3);
+}
+
 static void
 describe_kinds(struct lmq_hparams *h)
 {
@@ -319,6 +341,7 @@ describe_kinds(struct lmq_hparams *h)
     h->n_streams = once_in(3) ? from_to(2, 4) : 0;
     describe_bypass(h);
     describe_norm_gates(h);
+    describe_hyper(h);
     h->sparse_cut = once_in(2) ? number(0, 2) : 0;
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (once_in(3))
@@ -370,7 +393,8 @@ describe_experts(struct lmq_hparams *h)
     h->router_reach = h->router == LMQ_ROUTER_NEAR ? number(0, 1) : 0;
     h->shared_scale = once_in(3) ? number(0.25, 2) : 1;
     h->has_expert_norms =
-        h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2);
+        h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2) &&
+        h->stream_kind != LMQ_STREAMS_HYPER;
     h->expert_group_score = once_in(2) ? LMQ_GROUP_SCORE_BEST
                                        : LMQ_GROUP_SCORE_BEST_TWO;
 }

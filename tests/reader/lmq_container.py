@@ -77,7 +77,13 @@ ROLES = {
     78: ('blk.attn_norm_a', 'norm_gate_rank dim'),
     79: ('blk.attn_norm_b', 'dim norm_gate_rank'),
     80: ('blk.ffn_norm_a', 'norm_gate_rank dim'),
-    81: ('blk.ffn_norm_b', 'dim norm_gate_rank'), 3: ('output_norm', 'dim'),
+    81: ('blk.ffn_norm_b', 'dim norm_gate_rank'),
+    82: ('blk.hc_attn_fn', 'mixes SxD'), 83: ('blk.hc_attn_base', 'mixes'),
+    84: ('blk.hc_attn_scale', 'mix_kinds'),
+    85: ('blk.hc_ffn_fn', 'mixes SxD'), 86: ('blk.hc_ffn_base', 'mixes'),
+    87: ('blk.hc_ffn_scale', 'mix_kinds'),
+    88: ('output_hc_fn', 'n_streams SxD'), 89: ('output_hc_base', 'n_streams'),
+    90: ('output_hc_scale', 'one'), 3: ('output_norm', 'dim'),
     2: ('output', 'vocab_size dim')}
 
 HUGE, LONG = 16777216, 268435456
@@ -108,17 +114,17 @@ for _type, _limit, _default, _least, _names in (
         ('count', 16, 0, 0, 'conv_width'),
         ('count', HUGE, 0, 0, 'full_head_dim full_rotary_dim borrowing_hidden_dim '
          'layer_input_dim layer_input_vocab residual_rank norm_gate_rank'),
-        ('count', 8, 0, 0, 'n_streams'), ('count', 64, 0, 0, 'n_loops'),
+        ('count', 8, 0, 0, 'n_streams'), ('count', 1024, 0, 0, 'stream_rounds'), ('count', 64, 0, 0, 'n_loops'),
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
          'score_growth glu_limit glu_offset sparse_cut act_limit '
          'expert_act_limit latent_eps router_reach '
-         'router_softcap state_eps decay_floor'),
+         'router_softcap state_eps decay_floor stream_eps stream_floor'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
-         'activation_slope value_scale beta_scale'),
+         'activation_slope value_scale beta_scale stream_gain'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
          'embedding_norm sinks attn_gate attn_gate_by_head attn_gate_softplus raw_latents '
@@ -126,7 +132,8 @@ for _type, _limit, _default, _least, _names in (
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
          'step_norms step_norm_weights key_decays sigmoid_gates '
-         'sub_norms mixture_norm loop_norm'),
+         'sub_norms mixture_norm loop_norm stream_mean'),
+        ('word', 'guessed hyper', 'guessed', None, 'stream_kind'),
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
@@ -383,7 +390,7 @@ class Record:
         if self.role in ROLES and self.part <= 1:
             check(self.name == canonical(self.role, self.part, self.layer, self.item)
                   and (self.layer >= 0) == (
-                      self.role not in (1, 2, 3, 13, 38, 39, 40, 41, 68, 69))
+                      self.role not in (1, 2, 3, 13, 38, 39, 40, 41, 68, 69, 88, 89, 90))
                   and (self.item == -1
                        if self.role not in (10, 11, 12, 14, 15, 30, 31, 68, 69)
                        else self.item >= 0 or self.role not in (30, 31, 68, 69)),

@@ -48,6 +48,10 @@ class Description:
             self.full, self.sliding_window, self.rope_local_theta = set(), 0, 0
         if not (self.kv_lora_rank and self.q_lora_rank):
             self.raw_latents = False
+        self.hyper = self.n_streams > 0 and self.stream_kind == 'hyper'
+        self.guessed = self.n_streams if not self.hyper else 0
+        if not self.hyper:
+            self.stream_rounds, self.stream_mean = 0, False
         self.has_state = self.recurrence != 'convolution'   # a recurrent layer
         self.selective = self.recurrence == 'selective'
         if self.recurrence != 'delta':
@@ -57,7 +61,8 @@ class Description:
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
                     'glu_offset act_limit expert_act_limit router_reach router_softcap '
-                    'value_scale state_eps beta_scale decay_floor').split():
+                    'value_scale state_eps beta_scale decay_floor stream_gain '
+                    'stream_floor').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
     def place(self, layer):
@@ -175,6 +180,10 @@ class Description:
            'a borrower of other heads')
         m5(self.n_layers * self.layer_input_dim <= HUGE, 'layer_input_dim')
         m5(self.n_streams != 1 and self.n_streams * self.dim <= HUGE, 'n_streams')
+        m5(not self.hyper or self.residual == 'sequential' and not (
+            self.delta - self.alone or self.layer_input_dim or self.residual_rank
+            or self.layer_scale or self.expert_norms and self.n_experts)
+           and 'after' not in map(self.place, range(self.n_layers)), 'stream_kind')
         m5(not self.residual_rank or self.residual == 'sequential' and not self.feeding
            and not self.delta - self.alone
            and 'after' not in map(self.place, range(self.n_layers)), 'residual_rank')
@@ -251,7 +260,9 @@ class Description:
             hidden = self.layer_hidden_dims[layer]
         elif self.borrows(layer) and self.borrowing_hidden_dim:
             hidden = self.borrowing_hidden_dim
-        sizes = {'one': 1, 'SxS': self.n_streams ** 2,
+        sizes = {'one': 1, 'SxS': self.n_streams ** 2, 'SxD': self.n_streams * self.dim,
+                 'mixes': self.n_streams * (2 + self.n_streams * (self.stream_rounds > 0)),
+                 'mix_kinds': 2 + (self.stream_rounds > 0),
                  'input_rows': self.layer_input_vocab or self.vocab_size, 'heads': heads, 'heads*h': heads * h, 'heads*v': heads * v,
                  'gate': heads if self.attn_gate_by_head else heads * v,
                  'kv*h': kv * h, 'kv*v': kv * v, 'inputs': self.n_layers *
@@ -322,8 +333,10 @@ class Description:
             add(40)
             if normed:
                 add(41)
-        for role in (68, 69) if self.n_streams else ():
+        for role in (68, 69) if self.guessed else ():
             add(role, items=range(self.n_streams - 1))
+        for role in (88, 89, 90) if self.hyper and not self.stream_mean else ():
+            add(role)
         if normed:
             add(3)
         add(2, must=False)
@@ -364,7 +377,10 @@ class Description:
             roles += [45] if self.layer_scale else []
             if self.layer_input_dim:
                 roles += [42, 43, 44] if normed else [42, 43]
-            if self.n_streams:
+            if self.hyper:
+                roles += ([82, 83, 84] if mixes else []) + (
+                    [85, 86, 87] if feeds else [])
+            if self.guessed:
                 roles += [70, 72, 73] + ([71] if normed else [])
                 roles += [74] if self.layer_input_dim else []
             if self.residual_rank and mixes:
@@ -845,6 +861,51 @@ class Computation:
         return sum((self.as_large(s @ self.tensor(69, item=j).T, x)
                     for j, s in enumerate(streams[1:])), x) / len(streams)
 
+    # The same, with hyper-connections: streams are (positions, S, dim).
+
+    def ask(self, streams, first, layer):
+        d, n = self.d, self.d.n_streams
+        f = streams.reshape(len(streams), -1)
+        m = f @ self.tensor(first, layer).reshape(-1, n * d.dim).T
+        m = m / np.sqrt((f * f).mean(-1, keepdims=True) + d.norm_eps)
+        scale = np.repeat(self.tensor(first + 2, layer).reshape(-1),
+                          [n, n, n * n][:1 if first == 88 else 2 + (d.stream_rounds > 0)])
+        m = m * scale + self.tensor(first + 1, layer).reshape(-1)
+        return sigmoid(m[:, :n]) + d.stream_eps, m[:, n:]
+
+    def change(self, streams, m, y):
+        d, n = self.d, self.d.n_streams
+        write = d.stream_gain * sigmoid(m[:, :n]) + d.stream_floor
+        if d.stream_rounds:
+            mix = softmax(m[:, n:].reshape(-1, n, n)) + d.stream_eps
+            mix = mix / (mix.sum(1, keepdims=True) + d.stream_eps)
+            for _ in range(d.stream_rounds - 1):
+                for axis in 2, 1:
+                    mix = mix / (mix.sum(axis, keepdims=True) + d.stream_eps)
+            streams = np.einsum('tjk,tjd->tkd', mix, streams)
+        return streams + d.residual_scale * write[:, :, None] * y[:, None]
+
+    def run_hyper(self, x, long):
+        d = self.d
+        streams = np.repeat(x[:, None], d.n_streams, axis=1)
+        for i in range(d.n_layers):
+            for role, skipped in (82, d.feeding), (85, d.bare):
+                if i in skipped:
+                    continue
+                first = role == 82
+                read, m = self.ask(streams, role, i)
+                x = (read[:, :, None] * streams).sum(1)
+                u = self.norm(x, 4 if first else 9, i)
+                if first or d.has_experts(i):
+                    u = self.gated(u, i, 78 if first else 80, 79 if first else 81)
+                y = self.attention(u, i, long) if first else self.feed_forward(u, x, i)
+                if d.place(i) != 'before' or not first and d.norms_mixture(i):
+                    y = self.norm(y, 16 if first else 17, i)
+                streams = self.change(streams, m, y)
+        if d.stream_mean:
+            return streams.mean(1)
+        return (self.ask(streams, 88, -1)[0][:, :, None] * streams).sum(1)
+
     def run(self, tokens, long):
         d = self.d
         x = d.embedding_scale * self.tensor(1)[tokens]
@@ -853,12 +914,14 @@ class Computation:
         if d.embedding_norm:
             x = self.norm(x, 38)
         self.lent, inputs, self.passed = {}, self.inputs(x, tokens), False
-        streams = self.spread(x) if d.n_streams else [x]
-        for i in list(range(d.n_layers)) * max(d.n_loops, 1):
+        if d.hyper:
+            x = self.run_hyper(x, long)
+        streams = self.spread(x) if d.guessed else [x]
+        for i in list(range(0 if d.hyper else d.n_layers)) * max(d.n_loops, 1):
             if i == 0 and d.loop_norm and self.passed:
                 x = self.norm(x, 3)
             self.passed = True
-            if d.n_streams:
+            if d.guessed:
                 streams = self.predict(streams, i)
                 x = streams[0]
 
@@ -887,19 +950,19 @@ class Computation:
             x = x + d.residual_scale * f
             if d.residual != 'sequential':
                 x = x + d.residual_scale * a
-            if d.n_streams:
+            if d.guessed:
                 streams = self.correct(x, streams, i)
                 x = streams[0]
             if d.layer_input_dim:
-                seen = x * self.tensor(74, i) if d.n_streams else x
+                seen = x * self.tensor(74, i) if d.guessed else x
                 y = self.act(self.product(seen, 42, i), i) * inputs[:, i]
                 y = self.norm(self.product(y, 43, i), 44, i)
                 streams[1:] = [s + y for s in streams[1:]]
-                x = x if d.n_streams else x + y
+                x = x if d.guessed else x + y
             if d.layer_scale:
                 x = x * self.tensor(45, i)[0]
             streams[0] = x
-        y = self.norm(self.gather(streams) if d.n_streams else x, 3)
+        y = self.norm(self.gather(streams) if d.guessed else x, 3)
         if self.tensor(2) is not None:
             y = self.product(y, 2)
         else:

@@ -106,9 +106,9 @@ end_bytes(const struct lmq_model *model)
 
     double streams = 0;
 
-    for (uint32_t i = 1; i < model->hparams.n_streams; i++)
-        streams += (double)lmq_matrix_bytes(&model->streams_in[i - 1]) +
-                   (double)lmq_matrix_bytes(&model->streams_out[i - 1]);
+    for (uint32_t i = 0; i < lmq_guessed_streams(&model->hparams); i++)
+        streams += (double)lmq_matrix_bytes(&model->streams_in[i]) +
+                   (double)lmq_matrix_bytes(&model->streams_out[i]);
     return (double)lmq_matrix_bytes(&model->head) + streams +
            (double)lmq_matrix_bytes(&model->inputs_proj) +
            (model->inputs.is_copied ? (double)lmq_matrix_bytes(&model->inputs)

@@ -198,11 +198,9 @@ end_of(struct lmq_model *model, size_t index)
 static size_t
 count_ends(const struct lmq_model *model, size_t index)
 {
-    uint32_t n_streams = model->hparams.n_streams;
-
-    return !lmq_role_is_of_streams(ends[index].role) ? 1
-           : n_streams == 0                          ? 0
-                                                     : n_streams - 1;
+    return lmq_role_is_of_streams(ends[index].role)
+               ? lmq_guessed_streams(&model->hparams)
+               : 1;
 }
 
 static void

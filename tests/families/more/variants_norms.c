@@ -1,6 +1,6 @@
 /*
  * variants_norms.c - descriptions in which norms are where few models have
- * them, or have no weights.
+ * them, or have no weights; or several streams are before them.
  */
 #include "config.h"
 
@@ -31,4 +31,27 @@ variant_inside(struct lmq_hparams *h)
     h->n_experts_used = 2;
     h->expert_dim = 30;
     h->shared_dim = 26;
+}
+
+/* A layer of each part alone, and a recurrence; streams that mix, wider than a
+ * block of them that is worked on at a time. */
+void
+variant_hyper(struct lmq_hparams *h)
+{
+    h->n_layers = 4;
+    h->dim = 300;
+    h->layers[0] = LMQ_LAYER_DELTA;
+    h->layers[1] = LMQ_LAYER_FEED;
+    h->layers[2] = LMQ_LAYER_BARE;
+    h->n_delta_key_heads = 2;
+    h->n_delta_value_heads = 4;
+    h->delta_key_dim = 9;
+    h->delta_value_dim = 15;
+    h->conv_width = 3;
+    h->n_streams = 3;
+    h->stream_kind = LMQ_STREAMS_HYPER;
+    h->stream_rounds = 3;
+    h->stream_eps = 1e-3;
+    h->stream_gain = 2;
+    h->stream_floor = 0.01;
 }

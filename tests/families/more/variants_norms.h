@@ -10,5 +10,7 @@
 void variant_bare(struct lmq_hparams *h);
 /* Within blocks, and behind experts alone. */
 void variant_inside(struct lmq_hparams *h);
+/* Before which several streams become one. */
+void variant_hyper(struct lmq_hparams *h);
 
 #endif

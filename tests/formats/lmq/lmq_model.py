@@ -113,6 +113,10 @@ class Model:
             h["sliding_window"] = h["rope_local_theta"] = 0
         if not h["kv_lora_rank"] or not h["q_lora_rank"]:
             h["raw_latents"] = False
+        self.hyper = h["n_streams"] if h["stream_kind"] == "hyper" else 0
+        self.guessed = h["n_streams"] - self.hyper
+        if not self.hyper:
+            h["stream_rounds"] = 0
 
     def norm_place(self, layer):
         return "after" if layer in self.h["after_layers"] else \
@@ -287,6 +291,12 @@ class Model:
         need(h["n_layers"] * h["layer_input_dim"] <= WIDTH, "layer_input_dim")
         need(h["n_streams"] != 1 and h["n_streams"] * h["dim"] <= WIDTH,
              "n_streams")
+        need(not self.hyper or h["residual"] == "sequential" and not (
+            h["layer_input_dim"] or h["residual_rank"] or h["layer_scale"] or
+            h["expert_norms"] and h["n_experts"] or
+            {*h["delta_layers"]} & {*h["beside_layers"]}) and
+             all(self.norm_place(i) != "after" for i in
+                 range(h["n_layers"])), "stream_kind")
         need(not h["residual_rank"] or h["residual"] == "sequential" and
              not h["feed_layers"] and
              not {*h["delta_layers"]} & {*h["beside_layers"]} and
@@ -323,7 +333,12 @@ class Model:
         if h["layer_input_dim"] and norms:
             yield ("per_layer_proj_norm", (h["layer_input_dim"],), False,
                    False)
-        for j in range(max(h["n_streams"], 1) - 1):
+        if self.hyper and not h["stream_mean"]:
+            s = h["n_streams"]
+            yield "output_hc_fn", (s, s * dim), False, False
+            yield "output_hc_base", (s,), False, False
+            yield "output_hc_scale", (1,), False, False
+        for j in range(max(self.guessed, 1) - 1):
             yield "altup_proj.%d" % j, (dim, dim), False, False
             yield "altup_unembd_proj.%d" % j, (dim, dim), False, False
         if norms:
@@ -411,7 +426,15 @@ class Model:
             yield "post_norm", (dim,), False, False
         if h["layer_scale"]:
             yield "layer_output_scale", (1,), False, False
-        s, rank = h["n_streams"], h["residual_rank"]
+        s, rank = self.guessed, h["residual_rank"]
+        n, kinds = self.hyper, 3 if h["stream_rounds"] else 2
+        mixes = n * (2 + n) if kinds == 3 else 2 * n
+        for name, there in (("hc_attn", self.mixes(layer)),
+                            ("hc_ffn", self.feeds(layer))):
+            if n and there:
+                yield name + "_fn", (mixes, n * dim), False, False
+                yield name + "_base", (mixes,), False, False
+                yield name + "_scale", (kinds,), False, False
         if s:
             yield "altup_router", (s, dim), False, False
             yield "altup_predict_coef", (s * s, s), False, False
@@ -523,9 +546,9 @@ class Model:
             if self.has_state(layer):
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 82,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 91,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 81 or r.name not in shapes:
+            if r.role == 0 or r.role > 90 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -615,6 +638,8 @@ class Model:
             xs.append(x)
         self.lent, inputs = {}, [self.inputs(x, t)
                                  for x, t in zip(xs, tokens)]
+        if self.hyper:
+            return self.head(self.norm("output_norm", self.all_hyper(xs, n)))
         streams = [self.spread(x) for x in xs]  # of each token, x the first
         for step in range(max(h["n_loops"], 1) * h["n_layers"]):
             layer = step % h["n_layers"]
@@ -624,7 +649,10 @@ class Model:
             xs = self.layer(layer, [s[0] for s in streams], n)
             streams = [self.finish(layer, self.correct(layer, s, x), i)
                        for s, x, i in zip(streams, xs, inputs)]
-        y = self.norm("output_norm", self.gather(streams[-1]))
+        return self.head(self.norm("output_norm", self.gather(streams[-1])))
+
+    def head(self, y):
+        h = self.h
         head = "output" if self.matrix("output.weight") else "token_embd"
         out = [sum(a * b for a, b in zip(row, y))
                for row in self.matrix(head + ".weight")]
@@ -633,16 +661,74 @@ class Model:
 
     # Several streams, section 14
 
+    def asked(self, name, streams, n_rows):
+        f = [a for s in streams for a in s]
+        size = math.sqrt(sum(a * a for a in f) / len(f) + self.h["norm_eps"])
+        rows, base = self.matrix(name + "_fn.weight"), self.vector(
+            name + "_base.weight")
+        scale, s = self.vector(name + "_scale.weight"), len(streams)
+        return [sum(a * b for a, b in zip(rows[i], f)) / size *
+                scale[min(i // s, 2)] + base[i] for i in range(n_rows)]
+
+    def all_hyper(self, xs, n):
+        h, s = self.h, self.hyper
+        streams = [[x] * s for x in xs]
+        for layer in range(h["n_layers"]):
+            at = "blk.%d." % layer
+            for first, there in ((True, self.mixes(layer)),
+                                 (False, self.feeds(layer))):
+                if there:
+                    streams = self.block(layer, at, first, streams, n)
+        if h["stream_mean"]:
+            read = [1 / s] * s
+        else:
+            read = [sigmoid(a) + h["stream_eps"]
+                    for a in self.asked("output_hc", streams[-1], s)]
+        return weighted(read, streams[-1])
+
+    def block(self, layer, at, first, streams, n):
+        h, s = self.h, self.hyper
+        name = at + ("attn_norm" if first else "ffn_norm")
+        rows = s * (2 + s) if h["stream_rounds"] else 2 * s
+        asked = [self.asked(at + ("hc_attn" if first else "hc_ffn"), x, rows)
+                 for x in streams]
+        u = [self.norm(name, weighted([sigmoid(a) + h["stream_eps"]
+                                       for a in m[:s]], x))
+             for m, x in zip(asked, streams)]
+        if first or self.has_experts(layer):
+            u = [self.gated(name, x) for x in u]
+        y = self.mixture(layer, at, u, n) if first else [
+            self.fed(layer, at, x, x) for x in u]
+        if self.norm_place(layer) != "before" or \
+                not first and self.norms_mixture(layer):
+            name = "post_attention_norm" if first else "post_ffw_norm"
+            y = [self.norm(at + name, x) for x in y]
+        return [self.changed(m, x, a) for m, x, a in zip(asked, streams, y)]
+
+    def changed(self, m, streams, y):
+        h, s, out = self.h, self.hyper, streams
+        if h["stream_rounds"]:
+            e = h["stream_eps"]
+            mix = [[a + e for a in softmax(row)]
+                   for row in cut(m[2 * s:], s)]
+            for i in range(2 * h["stream_rounds"] - 1):
+                mix = list(zip(*mix))  # by columns, by rows, by columns
+                mix = [[a / (sum(row) + e) for a in row] for row in mix]
+            out = [weighted(column, streams) for column in mix]
+        return [[a + h["residual_scale"] * (
+            h["stream_gain"] * sigmoid(w) + h["stream_floor"]) * b
+            for a, b in zip(x, y)] for x, w in zip(out, m[s:2 * s])]
+
     def spread(self, x):
         return [x] + [as_large(self.product("altup_proj.%d" % j, x), x)
-                      for j in range(max(self.h["n_streams"], 1) - 1)]
+                      for j in range(max(self.guessed, 1) - 1)]
 
     def said(self, at, x):
         u = [a / len(x) for a in self.norm(at + "altup_router_norm", x)]
         return [math.tanh(a) for a in self.product(at + "altup_router", u)]
 
     def predict(self, layer, streams):
-        at, n = "blk.%d." % layer, self.h["n_streams"]
+        at, n = "blk.%d." % layer, self.guessed
         if not n:
             return streams
         c = cut(self.product(at + "altup_predict_coef",
@@ -653,7 +739,7 @@ class Model:
 
     def correct(self, layer, streams, x):
         at = "blk.%d." % layer
-        if not self.h["n_streams"]:
+        if not self.guessed:
             return [x]
         c = self.product(at + "altup_correct_coef", self.said(at, x))
         return [[a + (1 + w) * (new - old) for a, new, old in
@@ -729,14 +815,18 @@ class Model:
         if self.has_experts(layer):
             u = [self.gated(at + "ffn_norm", x) for x in u]
         for x, v in zip(xs, u):
-            f = self.experts(at, v, x) if self.has_experts(layer) else \
-                self.feed(at + "ffn_%s", v, h["sub_norms"] and
-                          at + "ffn_sub_norm", layer in h["sparse_layers"],
-                          self.act_limit(at, "act_limit", "limited_layers"))
+            f = self.fed(layer, at, v, x)
             if place != "before" or self.norms_mixture(layer):
                 f = self.norm(at + "post_ffw_norm", f)
             out.append(add(x, [scale * b for b in f]))
         return out
+
+    def fed(self, layer, at, v, x):
+        h = self.h
+        return self.experts(at, v, x) if self.has_experts(layer) else \
+            self.feed(at + "ffn_%s", v, h["sub_norms"] and
+                      at + "ffn_sub_norm", layer in h["sparse_layers"],
+                      self.act_limit(at, "act_limit", "limited_layers"))
 
     def act_limit(self, at, key, layers):  # at: blk.3.
         return self.h[key] if int(at.split(".")[1]) in self.h[layers] else 0
@@ -1151,6 +1241,11 @@ def softmax(z):
 
 def cap(x, most):
     return most * math.tanh(x / most) if most > 0 else x
+
+
+def weighted(weights, vectors):
+    return [sum(w * a for w, a in zip(weights, each))
+            for each in zip(*vectors)]
 
 
 def add(x, y):

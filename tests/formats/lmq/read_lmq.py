@@ -36,8 +36,11 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "ssm_alpha_a ssm_alpha_norm ssm_k_norm ssm_q_norm "
          "attn_gate_a attn_sub_norm ffn_sub_norm altup_proj altup_unembd_proj altup_router "
          "altup_router_norm altup_predict_coef altup_correct_coef "
-         "altup_correct_scale laurel_l laurel_r laurel_post_norm").split()
-ALONE, STREAMS = (1, 2, 3, 13, 38, 39, 40, 41), (68, 69)
+         "altup_correct_scale laurel_l laurel_r laurel_post_norm "
+         "attn_norm_a attn_norm_b ffn_norm_a ffn_norm_b hc_attn_fn "
+         "hc_attn_base hc_attn_scale hc_ffn_fn hc_ffn_base hc_ffn_scale "
+         "output_hc_fn output_hc_base output_hc_scale").split()
+ALONE, STREAMS = (1, 2, 3, 13, 38, 39, 40, 41, 88, 89, 90), (68, 69)
 OUTSIDE = ALONE + STREAMS
 WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31)
 NUMBER = r"(0|[1-9]\d*)"
@@ -45,7 +48,7 @@ CANONICAL = re.compile(
     r"(%s|(%s)\.%s|blk\.%s\.(%s|(%s)\.%s))\.(weight|bias)" % (
         "|".join(ROLES[i] for i in ALONE),
         "|".join(ROLES[i] for i in STREAMS), NUMBER, NUMBER,
-        "|".join(ROLES[4:13] + ROLES[14:38] + ROLES[42:68] + ROLES[70:]),
+        "|".join(ROLES[4:13] + ROLES[14:38] + ROLES[42:68] + ROLES[70:88]),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
 PLAIN, Q8, ALIAS, ROTATED_WHOLE, ROTATED_ALL, UNKNOWN = range(6)
 INTEGERS = Q8, ROTATED_WHOLE, ROTATED_ALL

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "formats/lmq/lmq.h"
+#include "formats/model/hparams_check.h"
 #include "formats/model/hparams_fields.h"
 #include "formats/model/hparams_json.h"
 #include "tests/build/suite.h"
@@ -469,6 +470,44 @@ START_TEST(the_schema_refuses)
 }
 END_TEST
 
+/* Nothing stands beside streams of which blocks read a sum. */
+START_TEST(streams_that_are_read_together_go_with_little_else)
+{
+    static struct lmq_hparams h;
+    struct lmq_error err = {0};
+
+    for (int i = 0; i <= 8; i++) {
+        variant_base(&h);
+        h.n_streams = 3;
+        h.stream_kind = LMQ_STREAMS_HYPER;
+        h.residual =
+            i == 1 ? LMQ_RESIDUAL_PARALLEL : LMQ_RESIDUAL_SEQUENTIAL;
+        h.layer_input_dim = i == 2;
+        h.residual_rank = i == 3;
+        h.has_layer_scale = i == 4;
+        h.layers[1] = i == 5 ? LMQ_LAYER_AFTER : 0;
+        h.has_expert_norms = i == 6;
+        if (i == 7)
+            h.n_streams = 1;
+        if (i == 8)
+            h.norm_place = LMQ_NORMS_AFTER;
+        ck_assert_int_eq(lmq_hparams_check(&h, &err),
+                         i == 0 ? LMQ_OK : LMQ_ERR_FORMAT);
+        ck_assert_ptr_nonnull(
+            strstr(i == 0 ? "streams" : err.message, "streams"));
+        /* Of the other kind these words say nothing. */
+        variant_base(&h);
+        h.stream_rounds = 3;
+        h.has_stream_mean = true;
+        h.stream_gain = 2;
+        h.stream_kind = LMQ_STREAMS_HYPER;
+        lmq_hparams_settle(&h);
+        ck_assert(h.stream_rounds == 0 && !h.has_stream_mean &&
+                  h.stream_kind == LMQ_STREAMS_GUESSED);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -479,6 +518,7 @@ main(void)
         without_a_model_it_says_why,
         the_corpus_is_as_the_schema_wants_it,
         the_schema_refuses,
+        streams_that_are_read_together_go_with_little_else,
     };
 
     return RUN_SUITE("description", tests);
