@@ -339,6 +339,8 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
     say_number(words, "SiLU with a slope of", h->activation_slope, 1);
     say_number(words, "gate and what it multiplies limited to", h->glu_limit,
                0);
+    if (h->glu_limits_experts)
+        say(words, "that of experts alone");
     say_number(words, "added to what the gate multiplies:", h->glu_offset, 0);
     say_limit(words, h, "a feed-forward", h->act_limit, LMQ_LAYER_LIMITED);
     say_limit(words, h, "an expert", h->expert_act_limit,

@@ -89,6 +89,10 @@ void lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
                           const struct lmq_place *place, char *name,
                           size_t size);
 
+/* Whether GGUF, which knows the family, can hold its models at all. */
+enum lmq_status lmq_gguf_may_write(const struct lmq_family *family,
+                                   struct lmq_error *err);
+
 /* Remarks on what llama.cpp does not load, or computes otherwise. */
 void lmq_gguf_note_limits(const struct lmq_gguf_plan *plan);
 

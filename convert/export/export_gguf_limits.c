@@ -3,7 +3,7 @@
  * architecture, and does not look for in the file.
  *
  * Such a GGUF is a good one, and other readers may take it, so these are
- * remarks and no refusals. Read from its loader, by the numbers of layers and
+ * remarks and no refusals; but for the last ones. Read from its loader, by the numbers of layers and
  * widths that it asks for.
  */
 #include "config.h"
@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "formats/model/rope_scaling.h"
 
 /* All heads together must be as wide as the model. */
@@ -315,4 +316,21 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
                    "lets as much of a head turn in layers without windows as "
                    "in the first layer");
     note_rope(plan, name);
+}
+
+enum lmq_status
+lmq_gguf_may_write(const struct lmq_family *family, struct lmq_error *err)
+{
+    const struct lmq_gguf_form *form = &family->gguf;
+
+    if (form->other_turns != NULL)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "GGUF's '%s' is another model: %s", form->name,
+                        form->other_turns);
+    if (form->is_only_read)
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "GGUF's '%s' has tensors that are left out here: what "
+                        "sparse attention chooses by",
+                        form->name);
+    return LMQ_OK;
 }

@@ -664,11 +664,9 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
         lmq_hint(err, ".to=safetensors can say what this model is");
         return LMQ_ERR_UNSUPPORTED;
     }
-    if (plan->family->gguf.is_only_read)
-        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                        "GGUF's '%s' has tensors that are left out here: what "
-                        "sparse attention chooses by",
-                        plan->family->gguf.name);
+    status = lmq_gguf_may_write(plan->family, err);
+    if (status != LMQ_OK)
+        return status;
     plan->written = *h;
     lmq_hparams_settle_rope(&plan->written);
     fit_window(plan);

@@ -45,6 +45,29 @@ static const struct lmq_hf_key axk2_keys[] = {
     END,
 };
 
+/* Of the text alone, of that beside images. */
+#define HY4_KEYS(rank, width)                                                 \
+    KEY("q_lora_rank", q_lora_rank, rank),                                    \
+    KEY("kv_lora_rank", kv_lora_rank, 512),                                   \
+    KEY("qk_rope_head_dim", rotary_dim, 64),                                  \
+    KEY("v_head_dim", value_dim, 256),                                        \
+    KEY("n_routed_experts", n_experts, 256),                                  \
+    KEY("num_local_experts", n_experts, ALIAS),                               \
+    KEY("num_experts_per_tok", n_experts_used, 8),                            \
+    KEY("moe_intermediate_size", expert_dim, width),                          \
+    KEY_OR_NULL("n_group", n_expert_groups, 1),                               \
+    KEY_OR_NULL("topk_group", n_expert_groups_used, 1),                       \
+    KEY("norm_topk_prob", router_renormalises, 1),                            \
+    KEY("routed_scaling_factor", router_scale, 2.827),                        \
+    KEY("swiglu_limit", glu_limit, 10),                                       \
+    KEY("hc_mult", n_streams, 4),                                             \
+    KEY("hc_magnitude", stream_gain, 2),                                      \
+    KEY("hc_eps", stream_eps, 1e-6),                                          \
+    END
+
+static const struct lmq_hf_key hy4_keys[] = {HY4_KEYS(1536, 768)};
+static const struct lmq_hf_key hy4vl_keys[] = {HY4_KEYS(2048, 2048)};
+
 /* Its positions end where it would go on in another way; its feed-forward is
  * half as wide as the key says. */
 static const struct lmq_hf_key qwen_keys[] = {
@@ -233,6 +256,25 @@ const struct lmq_family lmq_further_families[] = {
             .keys = {sizes, axk2_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_axk2, .finish = lmq_hf_finish_axk2,
             BIASES}},
+    /* Hyper-connections, and latent attention with sinks and gates; beside
+     * images rows side by side turn. */
+    {.name = "hy_v4",
+     .hf = {.classes = {{"HYV4ForCausalLM", "hy_v4", NULL, false}},
+            .source = {.may_lack_correction = true},
+            RMS_EPS(1e-5), .context = 262144, .theta = 10000,
+            .keys = {sizes, hy4_keys}, .only = by_sigmoid,
+            .begin = lmq_hf_begin_hy4, .finish = lmq_hf_finish_hy4, BIASES},
+     .gguf = {.name = "hy_v4", .keys = LLAMA_KEYS,
+              .other_turns = "llama.cpp turns rows that stand side by side, "
+                             "the model's library halves of them"}},
+    {.name = "hy_v4_vl",
+     .hf = {.classes = {TEXT_OF("HYV4VLForConditionalGeneration", "hy_v4_vl"),
+                        {NULL, "hy_v4_vl_text", NULL, false}},
+            .source = {.has_rotary_pairs = true, .may_lack_correction = true},
+            RMS_EPS(1e-5), .context = 262144, .theta = 10000,
+            .has_sections = true, .keys = {sizes, hy4vl_keys},
+            .only = by_sigmoid, .begin = lmq_hf_begin_hy4vl,
+            .finish = lmq_hf_finish_hy4, BIASES}},
     /* The first Qwen. */
     {.name = "qwen",
      .hf = {.classes = {{"QWenLMHeadModel", "qwen", NULL, false}},

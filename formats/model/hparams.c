@@ -470,6 +470,10 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->latent_eps = 0;
     if (!h->is_gated)
         h->glu_limit = h->glu_offset = 0;
+    if (h->glu_limits_experts && h->n_experts == 0)
+        h->glu_limit = 0;
+    if (!(h->glu_limit > 0))
+        h->glu_limits_experts = false;
     if (h->kv_lora_rank == 0 || h->q_lora_rank == 0)
         h->has_raw_latents = false;
     if (!h->has_attn_gate)

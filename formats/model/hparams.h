@@ -274,6 +274,7 @@ struct lmq_hparams {
     bool is_gated;           /* act(gate x) * (up x), else act(up x) */
     double glu_limit;        /* gate x is at most that, up x no further from 0;
                                 0: neither is limited */
+    bool glu_limits_experts; /* it is of experts alone, but the shared ones */
     double glu_offset;       /* of up x; 0 */
     double act_limit, expert_act_limit; /* in limited layers act(gate x) is at
                                 most that, and up x no further from 0 */

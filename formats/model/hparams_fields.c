@@ -143,6 +143,7 @@ const struct lmq_field lmq_fields[] = {
     SWITCH("mixture_norm", has_mixture_norm),
     SWITCH("loop_norm", has_loop_norm),
     SWITCH("stream_mean", has_stream_mean),
+    SWITCH("glu_limit_of_experts", glu_limits_experts),
     KIND(norm, LMQ_SELDOM, "norm", "rms", "layer", "layer_plain",
          "rms_plain"),
     KIND(norm_place, LMQ_SELDOM, "place of norms", "before", "after",

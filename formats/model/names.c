@@ -162,6 +162,7 @@ static const struct {
     {true, "early_exit_gate.", "it says where to stop, and nobody does"},
     {true, "vision_tower.", other_senses},
     {true, "vision_model.", other_senses},
+    {true, "vit.", other_senses},
     {true, "visual.", other_senses},
     {true, "mm_projector.", other_senses},
     {true, "connector.", other_senses},

@@ -248,8 +248,9 @@ activate(const struct lmq_member *member, const struct wave *wave)
 {
     const struct lmq_work *work = member->work;
     size_t width = member->h->expert_dim, e = wave->first, from, to;
-    float most =
-        (float)lmq_layer_expert_act_limit(member->h, member->index);
+    const struct lmq_limits limits = {
+        (float)member->h->glu_limit,
+        (float)lmq_layer_expert_act_limit(member->h, member->index)};
 
     lmq_member_share(member, wave->n_rows * lmq_row_pieces(width), &from,
                      &to);
@@ -258,8 +259,8 @@ activate(const struct lmq_member *member, const struct wave *wave)
         size_t at = piece.row * width + piece.column;
         while (work->routing.first[e + 1] - wave->row <= piece.row)
             e++;
-        lmq_ffn_activate(member, &member->layer->feed.experts[e], most,
-                         work->gate + at, work->up + at, piece.column,
+        lmq_ffn_activate(member, &member->layer->feed.experts[e],
+                         &limits, work->gate + at, work->up + at, piece.column,
                          piece.size);
     }
 }

@@ -124,26 +124,25 @@ cap(float *x, size_t n, float most)
 
 /* gate = min(gate, limit), up = clamp(up, limit) + offset */
 static void
-limit(const struct lmq_member *member, float *gate, float *up, size_t n,
-      float act_limit)
+limit(const struct lmq_member *member, const struct lmq_limits *limits,
+      float *gate, float *up, size_t n)
 {
-    const float most = (float)member->h->glu_limit;
     const float offset = (float)member->h->glu_offset;
 
-    if (most > 0) {
-        member->kernels->clamp(up, n, most);
-        cap(gate, n, most);
+    if (limits->gate > 0) {
+        member->kernels->clamp(up, n, limits->gate);
+        cap(gate, n, limits->gate);
     }
-    if (act_limit > 0)
-        member->kernels->clamp(up, n, act_limit);
+    if (limits->act > 0)
+        member->kernels->clamp(up, n, limits->act);
     for (size_t i = 0; i < n && offset != 0; i++)
         up[i] += offset;
 }
 
 void
 lmq_ffn_activate(const struct lmq_member *member, const struct lmq_ffn *ffn,
-                 float act_limit, float *gate, float *up, size_t column,
-                 size_t size)
+                 const struct lmq_limits *limits, float *gate, float *up,
+                 size_t column, size_t size)
 {
     const struct lmq_kernels *kernels = member->kernels;
 
@@ -155,10 +154,10 @@ lmq_ffn_activate(const struct lmq_member *member, const struct lmq_ffn *ffn,
     }
     if (ffn->gate.bias != NULL)
         kernels->add(gate, ffn->gate.bias + column, size); /* gate += bias */
-    limit(member, gate, up, size, act_limit);
+    limit(member, limits, gate, up, size);
     lmq_activate(member, gate, size); /* gate = act(gate) */
-    if (act_limit > 0)
-        cap(gate, size, act_limit);
+    if (limits->act > 0)
+        cap(gate, size, limits->act);
     kernels->mul(gate, up, size); /* gate *= up */
 }
 
@@ -237,7 +236,9 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
     struct lmq_work *work = member->work;
     size_t width = ffn->up.n_rows, from, to;
     bool is_sparse = lmq_layer_is_sparse(member->h, member->index);
-    float most = (float)lmq_layer_act_limit(member->h, member->index);
+    const struct lmq_limits limits = {
+        member->h->glu_limits_experts ? 0 : (float)member->h->glu_limit,
+        (float)lmq_layer_act_limit(member->h, member->index)};
     struct lmq_ffn unbiased = *ffn; /* whose gate has had its bias */
     struct lmq_operand hidden = /* (n, width) */
         lmq_operand_of(member, lmq_ffn_hidden(member), width);
@@ -258,7 +259,7 @@ lmq_ffn(const struct lmq_member *member, const struct lmq_ffn *ffn,
         size_t at = piece.row * width + piece.column;
         if (is_sparse)
             cut(work->gate + at, work->levels[piece.row], piece.size);
-        lmq_ffn_activate(member, &unbiased, most, work->gate + at,
+        lmq_ffn_activate(member, &unbiased, &limits, work->gate + at,
                          work->up + at, piece.column, piece.size);
     }
     lmq_barrier(member); /* a row of W_down, or a norm, reads all of hidden */

@@ -9,12 +9,18 @@
 /* x = act(x), n numbers: LMQ_ROW_PIECE at most. */
 void lmq_activate(const struct lmq_member *member, float *x, size_t n);
 
+/* What gate and act(gate) are at most, and up no further from 0; 0: they are
+ * not limited. */
+struct lmq_limits {
+    float gate, act;
+};
+
 /* hidden = act(gate) * up, or act(up), of a piece of one row: `size` numbers
- * from `column` on; with an act_limit above 0 act(gate) is at most that and up
- * no further from 0. It stands in lmq_ffn_hidden() then. */
+ * from `column` on. It stands in lmq_ffn_hidden() then. */
 void lmq_ffn_activate(const struct lmq_member *member,
-                      const struct lmq_ffn *ffn, float act_limit, float *gate,
-                      float *up, size_t column, size_t size);
+                      const struct lmq_ffn *ffn,
+                      const struct lmq_limits *limits, float *gate, float *up,
+                      size_t column, size_t size);
 
 /* What W_down takes: work->gate or, without a gate, work->up. */
 float *lmq_ffn_hidden(const struct lmq_member *member);

@@ -57,6 +57,10 @@ LING3 = dict({k: v for k, v in LATENT.items() if k != "n_routed_experts"},
              num_local_experts=8, head_dim=12, layer_group_size=4,
              short_conv_kernel_size=3)
 
+HY4 = dict({k: v for k, v in LATENT.items() if k != "first_k_dense_replace"},
+           q_lora_rank=16, index_topk=192, index_head_dim=16, index_n_heads=2,
+           indexer_types=["full", "full", "shared", "shared"])
+
 MIMO2 = dict(SIZES, num_attention_heads=8, head_dim=24, v_head_dim=20,
              sliding_window=WINDOW, n_routed_experts=8,
              num_experts_per_tok=3, moe_intermediate_size=48)
@@ -666,6 +670,17 @@ TABLE = [
         gated_norm_rank=8, rms_norm_eps=1e-4, first_k_dense_replace=2,
         index_head_dim=16, index_n_heads=2, rope_parameters=dict(YARN,
             mscale=1.0, mscale_all_dim=1.0))),
+    ("HY V4", "hy_v4", HY4),
+    ("HY V4 (two streams, other epsilons)", "hy_v4", dict(HY4, hc_mult=2,
+        hc_magnitude=1.5, hc_eps=1e-3, rms_norm_eps=1e-4, swiglu_limit=0.7,
+        n_group=4, topk_group=2, mlp_layer_types=["sparse"] * 4,
+        rope_parameters=dict(rope_type="default", rope_theta=5e5))),
+    ("text of HY V4 VL", "hy_v4_vl", dict(text_config=dict(HY4,
+        rope_parameters=dict(rope_type="default", rope_theta=1e4,
+                             mrope_section=[2, 1, 1])),
+        vision_config=dict(hidden_size=32, intermediate_size=48,
+            num_attention_heads=2, num_hidden_layers=1, out_hidden_size=64,
+            max_image_size=64))),
     ("MiniMax M3", "minimax_m3_vl_text", MINIMAX3),
     ("text of MiniMax M3", "minimax_m3_vl", dict(text_config=dict(MINIMAX3,
         shared_intermediate_size=40, swiglu_alpha=1.4, swiglu_limit=1.5,

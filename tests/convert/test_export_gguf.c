@@ -117,7 +117,7 @@ static const struct {
     {"qwen3moe-dense-layer", "has no experts, it would be taken for one with"},
     {"deepseek2", "rope_attention_factor"},
     {"qwen3next", "a delta rule of"}, {"qwen35", "a delta rule of"},
-    {"llama4", "attention_chunk"},
+    {"llama4", "attention_chunk"}, {"hy4", "turns rows that stand"},
     {"mimo2-library", "has no experts, it would be taken for one with"},
     {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
     {"minimax-m3", "has tensors that are left out here"},

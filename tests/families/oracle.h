@@ -162,6 +162,7 @@ struct oracle_shape {
     bool is_parallel;
     double (*activation)(double);
     double up_limit, up_plus; /* the gate's limit is an upper one only */
+    bool limits_experts;     /* it is of experts alone, but the shared ones */
     /* Of what is activated, which is not more, and of up in both directions: of
      * what is no expert, and of experts, in layers with '1'; NULL: in none. */
     double act_limit, expert_act_limit;

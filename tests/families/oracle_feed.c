@@ -42,7 +42,7 @@ cut_rows(double *x, size_t n, size_t width, double deviations)
 /* `most`: of what is activated, and of up; 0: none. */
 static double *
 run_mlp(const struct oracle_shape *s, const struct oracle_mlp *w,
-        const double *x, size_t n, bool is_cut, double most)
+        const double *x, size_t n, bool is_cut, double limit, double most)
 {
     double *up = oracle_apply(&w->up, x, n);
 
@@ -51,9 +51,9 @@ run_mlp(const struct oracle_shape *s, const struct oracle_mlp *w,
         if (is_cut)
             cut_rows(gate, n, w->up.rows, s->cut);
         for (size_t i = 0; i < n * w->up.rows; i++) {
-            if (s->up_limit > 0) {
-                gate[i] = fmin(gate[i], s->up_limit);
-                up[i] = fmin(fmax(up[i], -s->up_limit), s->up_limit);
+            if (limit > 0) {
+                gate[i] = fmin(gate[i], limit);
+                up[i] = fmin(fmax(up[i], -limit), limit);
             }
             double active = s->activation(gate[i]);
             if (most > 0) {
@@ -80,6 +80,13 @@ index_of(const struct oracle *o, const struct oracle_layer *w)
     return (size_t)(w - o->model->layers);
 }
 
+/* Of what is no expert. */
+static double
+up_limit_of(const struct oracle_shape *s)
+{
+    return s->limits_experts ? 0 : s->up_limit;
+}
+
 static double
 limit_of(const struct oracle *o, const struct oracle_layer *w)
 {
@@ -100,7 +107,8 @@ oracle_feed(const struct oracle *o, size_t layer, const double *x)
     const struct oracle_layer *w = &o->model->layers[layer];
 
     return run_mlp(o->s, &w->mlp, x, o->n,
-                   oracle_pattern(o->s->cutting, layer), limit_of(o, w));
+                   oracle_pattern(o->s->cutting, layer), up_limit_of(o->s),
+                   limit_of(o, w));
 }
 
 /* The place of the largest; its number is then out of the game. */
@@ -253,6 +261,7 @@ oracle_experts(const struct oracle *o, const struct oracle_layer *w,
             double *input = oracle_doubles(s->dim);
             add_weighted(input, in, s->dim, s->weighs_input ? weights[e] : 1);
             double *y = run_mlp(s, &w->experts[e], input, 1, false,
+                                s->up_limit,
                                 experts_limit_of(o, w));
             add_weighted(to, y, s->dim, s->weighs_input ? 1 : weights[e]);
             free(input);
@@ -264,7 +273,8 @@ oracle_experts(const struct oracle *o, const struct oracle_layer *w,
             free(y);
         }
         if (w->shared.up.w != NULL) {
-            double *y = run_mlp(s, &w->shared, in, 1, false, limit_of(o, w));
+            double *y = run_mlp(s, &w->shared, in, 1, false,
+                                up_limit_of(s), limit_of(o, w));
             add_weighted(to, y, s->dim,
                          share * oracle_or_one(s->shared_scale));
             free(y);
@@ -280,7 +290,8 @@ oracle_mlp_and_experts(const struct oracle *o, const struct oracle_layer *w,
                        const double *in)
 {
     size_t dim = o->s->dim;
-    double *out = run_mlp(o->s, &w->mlp, in, o->n, false, limit_of(o, w));
+    double *out = run_mlp(o->s, &w->mlp, in, o->n, false,
+                          up_limit_of(o->s), limit_of(o, w));
     double *routed = oracle_normed(o, &w->router_norm, o->x);
     double *seen = oracle_normed(o, &w->experts_norm, o->x);
 

@@ -93,6 +93,7 @@ describe_blocks(struct lmq_hparams *h)
     h->score_growth_still = once_in(2);
     h->activation_slope = once_in(2) ? 1 : number(0.5, 2);
     h->glu_limit = perhaps(0.5, 2);
+    h->glu_limits_experts = once_in(3);
     h->glu_offset = perhaps(0.5, 1);
     for (uint32_t i = 0; i < h->n_layers; i++)
         h->layers[i] = (uint16_t)(

@@ -132,7 +132,7 @@ for _type, _limit, _default, _least, _names in (
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
          'step_norms step_norm_weights key_decays sigmoid_gates '
-         'sub_norms mixture_norm loop_norm stream_mean'),
+         'sub_norms mixture_norm loop_norm stream_mean glu_limit_of_experts'),
         ('word', 'guessed hyper', 'guessed', None, 'stream_kind'),
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),

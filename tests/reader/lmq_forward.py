@@ -723,7 +723,7 @@ class Computation:
             mean = g.mean(-1, keepdims=True)
             deviation = np.sqrt(((g - mean) ** 2).mean(-1, keepdims=True))
             g = np.maximum(g - mean - d.sparse_cut * deviation, 0)
-        if d.glu_limit > 0:
+        if d.glu_limit > 0 and (not d.glu_limit_of_experts or (gate, item >= 0) == (10, True)):
             g, h = np.minimum(g, d.glu_limit), np.clip(h, -d.glu_limit, d.glu_limit)
         g = self.act(g, layer)
         if item >= 0:

@@ -1,7 +1,7 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
  * beside their rows: BitNet, A.X K1, Maincoder, Spark, Nanbeige, Ouro,
- * the text of Apertus 1.5, the first Qwen, MiniMax M3.
+ * the text of Apertus 1.5, HY V4, the first Qwen, MiniMax M3.
  */
 #include "config.h"
 
@@ -90,6 +90,46 @@ lmq_hf_finish_apertus_text(struct lmq_hf_config *config)
                            n);
     config->source->n_input_tokens = h->vocab_size;
     h->vocab_size = n;
+}
+
+/* ---- HY V4 ---- */
+
+/* Up to as many positions as sparse attention sees. Blocks write to streams at
+ * least what they read of each at least. */
+void
+lmq_hf_begin_hy4(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    lmq_hf_begin_glm5(config);
+    h->stream_kind = LMQ_STREAMS_HYPER;
+    h->stream_floor = h->stream_eps;
+    h->has_attn_gate = h->has_sinks = true;
+    h->glu_limits_experts = true;
+    if (h->q_lora_rank == 0)
+        lmq_hf_fail(config, "'q_lora_rank' in the configuration is 0");
+}
+
+/* Beside images norms of latents have the epsilon of all others. */
+void
+lmq_hf_begin_hy4vl(struct lmq_hf_config *config)
+{
+    lmq_hf_begin_hy4(config);
+    config->hparams->latent_eps = 0;
+}
+
+void
+lmq_hf_finish_hy4(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    lmq_hf_finish_axk2(config);
+    if (!(h->glu_limit > 0))
+        lmq_hparams_refuse(h, "'swiglu_limit' %g", h->glu_limit);
+    if (h->n_streams < 2) {
+        lmq_hparams_refuse(h, "'hc_mult' %u", h->n_streams);
+        h->n_streams = 0;
+    }
 }
 
 /* ---- The first Qwen ---- */

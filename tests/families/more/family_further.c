@@ -80,6 +80,51 @@ static const struct stored axk2_attention[] = {
     {AS_END, NULL, 0},
 };
 
+/* As published: sinks and gates of heads by other names than the library's. */
+static const struct stored hy4_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_WEIGHT, "model.hc_head.hc_head_fn=", MODEL(hyper.fn)},
+    {AS_VECTOR, "model.hc_head.hc_head_base", MODEL(hyper.base)},
+    {AS_VECTOR, "model.hc_head.hc_head_scale", MODEL(hyper.scale)},
+    {AS_STRAY, "model.layers.0.self_attn.indexer.wk.weight", 0},
+    {AS_STRAY, "model.mtp_layers.0.enorm.weight", 0},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored hy4_layer[] = {
+    {AS_WEIGHT, "model.layers.#.hc_attn_layer.hc_pre.hc_fn=",
+     LAYER(attn_hyper.fn)},
+    {AS_VECTOR, "model.layers.#.hc_attn_layer.hc_pre.hc_base",
+     LAYER(attn_hyper.base)},
+    {AS_VECTOR, "model.layers.#.hc_attn_layer.hc_pre.hc_scale",
+     LAYER(attn_hyper.scale)},
+    {AS_WEIGHT, "model.layers.#.hc_mlp_layer.hc_pre.hc_fn=",
+     LAYER(ffn_hyper.fn)},
+    {AS_VECTOR, "model.layers.#.hc_mlp_layer.hc_pre.hc_base",
+     LAYER(ffn_hyper.base)},
+    {AS_VECTOR, "model.layers.#.hc_mlp_layer.hc_pre.hc_scale",
+     LAYER(ffn_hyper.scale)},
+    {AS_LINEAR, "model.layers.#.self_attn.linear_gate", LAYER(gate)},
+    {AS_SINKS, "model.layers.#.self_attn.learnable_sink_param", 0},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored hy4_experts[] = {
+    {AS_LINEAR, "model.layers.#.mlp.gate", LAYER(router)},
+    {AS_CORRECTION, "model.layers.#.mlp.gate.e_score_correction_bias", 0},
+    {AS_EXPERTS_GATE_UP, "model.layers.#.mlp.experts.gate_up_proj", MLP(gate)},
+    {AS_EXPERTS_FUSED, "model.layers.#.mlp.experts.down_proj", MLP(down)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.gate_proj",
+     LAYER(shared.gate)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.up_proj",
+     LAYER(shared.up)},
+    {AS_LINEAR, "model.layers.#.mlp.shared_experts.down_proj",
+     LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
 static const struct stored qwen_frame[] = {
     {AS_EMBEDDING, "transformer.wte", MODEL(embedding)},
     {AS_NORM, "transformer.ln_f", MODEL(norm)},
@@ -476,6 +521,44 @@ const struct family further_families[] = {
                   .n_experts = 7, .n_used = 3, .expert_dim = 44,
                   .shared_dim = 52, .router = ORACLE_SIGMOID,
                   .renormalises = true, .router_scale = 2},
+    },
+    {
+        .name = "hy4",
+        .config =
+            "{'architectures': ['HYV4ForCausalLM'], 'hidden_act': 'silu', "
+            "'hc_eps': 0.001, 'hc_magnitude': 1.5, 'hc_mult': $streams, "
+            "'index_head_dim': 16, 'index_n_heads': 2, "
+            "'index_topk': $positions, 'indexer_types': ['full', 'full', "
+            "'shared', 'shared'], 'kv_lora_rank': $kv_rank, "
+            "'max_position_embeddings': $positions, "
+            "'mlp_layer_types': ['dense', 'sparse', 'sparse', 'sparse'], "
+            "'model_type': 'hy_v4', 'moe_intermediate_size': $expert_dim, "
+            "'n_group': 1, 'n_routed_experts': $experts, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'num_experts_per_tok': $used, 'num_key_value_heads': 2, "
+            "'num_nextn_predict_layers': 1, 'q_lora_rank': $q_rank, "
+            "'qk_nope_head_dim': $nope_dim, "
+            "'qk_rope_head_dim': $rotary_dim, 'rms_norm_eps': 1e-05, "
+            "'rope_parameters': {'rope_theta': 10000.0, "
+            "'rope_type': 'default'}, 'routed_scaling_factor': 2.5, "
+            "'swiglu_limit': 0.7, 'tie_word_embeddings': false, "
+            "'topk_group': 1, " SIZE_KEYS "'v_head_dim': $value_dim}",
+        .frame = hy4_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp, hy4_layer,
+                   hy4_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION | HAS_OUTPUT_GATE |
+                HAS_SINKS,
+        .shape = {.dim = 56, .hidden = 88, .layers = 4, .heads = 4,
+                  .kv_heads = 4, .head_dim = 12 + 6, .value_dim = 14,
+                  .rotary_dim = 6, .q_rank = 30, .kv_rank = 18, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5, .latent_eps = 1e-6,
+                  .activation = oracle_silu, .up_limit = 0.7,
+                  .limits_experts = true, .theta = 10000, .sparse = "0111",
+                  .n_experts = 8, .n_used = 3, .expert_dim = 36,
+                  .shared_dim = 36, .router = ORACLE_SIGMOID,
+                  .renormalises = true, .router_scale = 2.5, .streams = 4,
+                  .hyper = true, .hyper_eps = 0.001, .hyper_gain = 1.5,
+                  .hyper_floor = 0.001},
     },
     {.name = NULL},
 };

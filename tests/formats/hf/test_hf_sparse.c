@@ -1,6 +1,6 @@
 /*
- * test_hf_sparse.c - MiniMax M3, whose sparse attention chooses blocks, by its
- * config.json and by the keys of a GGUF.
+ * test_hf_sparse.c - MiniMax M3, whose sparse attention chooses blocks, and HY
+ * V4, which has hyper-connections, by config.json and by the keys of a GGUF.
  */
 #include "config.h"
 
@@ -106,8 +106,8 @@ START_TEST(other_minimax_m3_are_refused)
 END_TEST
 
 static enum lmq_status
-read_blocks(uint32_t blocks, uint32_t size, struct lmq_checkpoint *checkpoint,
-            struct lmq_error *err)
+read_blocks(const char *name, uint32_t blocks, uint32_t size,
+            struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
     const struct {
         const char *key;
@@ -128,8 +128,8 @@ read_blocks(uint32_t blocks, uint32_t size, struct lmq_checkpoint *checkpoint,
     struct lmq_gguf_meta *meta = NULL;
 
     lmq_gguf_build_begin(&builder);
-    builder.prefix = "minimax-m3";
-    lmq_gguf_put_text(&builder, "general.architecture", "minimax-m3", 10);
+    builder.prefix = name;
+    lmq_gguf_put_text(&builder, "general.architecture", name, strlen(name));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         lmq_gguf_put_u32(&builder, counts[i].key, counts[i].value);
     lmq_gguf_put_f32(&builder, ".attention.layer_norm_rms_epsilon", 1e-6);
@@ -164,8 +164,9 @@ START_TEST(a_gguf_of_minimax_m3_chooses_blocks)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint32_t end = cases[i].blocks * cases[i].size;
-        enum lmq_status status = read_blocks(cases[i].blocks, cases[i].size,
-                                             &checkpoint, &err);
+        enum lmq_status status =
+            read_blocks("minimax-m3", cases[i].blocks, cases[i].size,
+                        &checkpoint, &err);
         const struct lmq_hparams *h = &checkpoint.hparams;
         if (cases[i].wrong != NULL) {
             ck_assert_int_eq(status, LMQ_ERR_FORMAT);
@@ -186,6 +187,77 @@ START_TEST(a_gguf_of_minimax_m3_chooses_blocks)
 }
 END_TEST
 
+/* ---- HY V4 ---- */
+
+START_TEST(hy_v4)
+{
+    static const char class[] = "HYV4ForCausalLM";
+    struct model *m = read_model(
+        "{'architectures':['HYV4ForCausalLM'],'model_type':'hy_v4',"
+        "'attention_bias':false,'hc_eps':1e-06,'hc_magnitude':2.0,"
+        "'hc_mult':4,'hidden_act':'silu','hidden_size':2816,"
+        "'index_head_dim':128,'index_n_heads':16,'index_topk':2048,"
+        "'intermediate_size':6912,'kv_lora_rank':512,"
+        "'max_position_embeddings':262144,'moe_intermediate_size':768,"
+        "'n_group':1,'n_routed_experts':256,'n_shared_experts':1,"
+        "'norm_topk_prob':true,'num_attention_heads':32,"
+        "'num_experts_per_tok':8,'num_hidden_layers':34,"
+        "'num_key_value_heads':8,'num_nextn_predict_layers':1,"
+        "'q_lora_rank':1536,'qk_nope_head_dim':192,'qk_rope_head_dim':64,"
+        "'rms_norm_eps':1e-05,'rope_parameters':{'rope_theta':1000000.0,"
+        "'rope_type':'default'},'routed_scaling_factor':2.827,"
+        "'swiglu_limit':10.0,'tie_word_embeddings':false,'topk_group':1,"
+        "'v_head_dim':256,'vocab_size':120832}");
+
+    ck_assert_str_eq(m->h.architecture, "hy_v4");
+    assert_sizes(&m->h, 34, 2816, 6912, 32, 32, 256);
+    ck_assert_uint_eq(m->h.context_end, 2048);
+    ck_assert_int_eq(m->h.stream_kind, LMQ_STREAMS_HYPER);
+    ck_assert_uint_eq(m->h.n_streams, 4);
+    ck_assert_uint_eq(m->h.stream_rounds, 0);
+    assert_near(m->h.stream_gain, 2);
+    assert_near(m->h.stream_eps, 1e-6);
+    assert_near(m->h.stream_floor, 1e-6);
+    assert_near(m->h.latent_eps, 1e-6);
+    assert_near(m->h.glu_limit, 10);
+    ck_assert(m->h.glu_limits_experts && !m->h.has_stream_mean);
+    ck_assert(m->h.has_sinks && m->h.has_attn_gate && !m->h.has_head_gate);
+    ck_assert(!m->source.has_rotary_pairs);
+    ck_assert(lmq_layer_is(&m->h, 0, LMQ_LAYER_DENSE) &&
+              !lmq_layer_is(&m->h, 1, LMQ_LAYER_DENSE));
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert_uint_eq(m->source.n_further_layers, 1);
+    m = read_model("{'architectures':['HYV4VLForConditionalGeneration'],"
+                   "'model_type':'hy_v4_vl','text_config':{'hidden_size':6144,"
+                   "'num_hidden_layers':78,'num_attention_heads':64,"
+                   "'intermediate_size':18432,'vocab_size':120832,"
+                   "'hc_eps':0.5,'model_type':'hy_v4_vl_text',"
+                   "'rope_parameters':{'rope_theta':1e4,'rope_type':'default',"
+                   "'mrope_section':[12,10,10]}},'vision_config':{}}");
+    ck_assert_str_eq(m->h.architecture, "hy_v4_vl");
+    assert_sizes(&m->h, 78, 6144, 18432, 64, 64, 256);
+    ck_assert_uint_eq(m->h.q_lora_rank, 2048);
+    assert_near(m->h.stream_floor, 0.5);
+    ck_assert(m->source.has_rotary_pairs && !(m->h.latent_eps > 0));
+    assert_unsupported(class, "'hc_mult':1", "'hc_mult' 1");
+    assert_unsupported(class, "'swiglu_limit':0", "'swiglu_limit' 0");
+    assert_wrong(class, "'hc_mult':9", "'hc_mult'");
+    assert_wrong(class, "'q_lora_rank':0", "'q_lora_rank'");
+}
+END_TEST
+
+START_TEST(a_gguf_of_hy_v4_turns_otherwise)
+{
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_error err = {0};
+
+    ck_assert_int_eq(read_blocks("hy_v4", 16, 128, &checkpoint, &err),
+                     LMQ_OK);
+    ck_assert_ptr_nonnull(strstr(checkpoint.hparams.unsupported,
+                                 "llama.cpp turns rows that stand side by"));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -193,6 +265,8 @@ main(void)
         minimax_m3,
         other_minimax_m3_are_refused,
         a_gguf_of_minimax_m3_chooses_blocks,
+        hy_v4,
+        a_gguf_of_hy_v4_turns_otherwise,
     };
 
     return RUN_SUITE("hf_sparse", tests);

@@ -840,7 +840,9 @@ class Model:
                 level = mean + self.h["sparse_cut"] * math.sqrt(
                     sum((a - mean) ** 2 for a in gate) / len(gate))
                 gate = [max(a - level, 0.0) for a in gate]
-            most = self.h["glu_limit"] or math.inf
+            is_expert = name[-1].isdigit()  # ffn_%s.4
+            most = math.inf if self.h["glu_limit_of_experts"] and \
+                not is_expert else self.h["glu_limit"] or math.inf
             gate = [min(a, most) for a in gate]
             up = [min(max(a, -most), most) for a in up]
             gate, most = [self.act(g, name) for g in gate], act_limit or math.inf
