@@ -225,8 +225,10 @@ check_dashes(const struct arguments *arguments)
     return -1;
 }
 
-/* A value that may be left out belongs behind an equals sign: a word of those
- * that it may be, and no file, was meant as one. */
+/* Values that are one of some words, before the operands: a file that stands
+ * where a value was forgotten is not missed as an operand. A value that may be
+ * left out belongs behind an equals sign: a word of those that it may be, and
+ * no file, was meant as one. */
 static int
 check_values(const struct arguments *arguments)
 {
@@ -234,9 +236,12 @@ check_values(const struct arguments *arguments)
 
     for (int i = 0; i < arguments->n_given; i++) {
         const struct option *option = arguments->given[i].option;
+        const char *const *word = find_choices(command, option->name);
+        const char *value;
+        if (word != NULL && !option_choice(arguments, option->name, &value))
+            return EXIT_USAGE;
         if (!option_is_optional(option) || arguments->given[i].value != NULL)
             continue;
-        const char *const *word = find_choices(command, option->name);
         for (; word != NULL && *word != NULL; word++)
             for (int k = 0; k < arguments->n_operands; k++)
                 if (strcmp(arguments->operands[k], *word) == 0 &&
@@ -249,17 +254,13 @@ check_values(const struct arguments *arguments)
     return -1;
 }
 
-/* Also where these have no use. */
+/* Also where it has no use. */
 static int
-check_work(const struct arguments *arguments)
+check_threads(const struct arguments *arguments)
 {
-    const char *style;
     int n;
 
-    return thread_option(arguments, &n) &&
-                   option_choice(arguments, "progress", &style)
-               ? -1
-               : EXIT_USAGE;
+    return thread_option(arguments, &n) ? -1 : EXIT_USAGE;
 }
 
 static int
@@ -281,7 +282,7 @@ check_operands(const struct arguments *arguments)
     code = check_empty(arguments);
     if (code == -1)
         code = check_dashes(arguments);
-    return code == -1 ? check_work(arguments) : code;
+    return code == -1 ? check_threads(arguments) : code;
 }
 
 /* ---- Parsing ---- */

@@ -31,6 +31,8 @@ lmq_json_parse(const unsigned char *text, size_t size, json_t **json,
 
     enum lmq_status status = lmq_json_read(text, size, JSON_REJECT_DUPLICATES,
                                            json, &problem, err);
+    if (status == LMQ_ERR_FORMAT && size == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0, "is empty");
     if (status == LMQ_ERR_FORMAT)
         return lmq_fail(err, LMQ_ERR_FORMAT, (uint64_t)problem.position,
                         "is no valid JSON: %s (line %d, column %d)",

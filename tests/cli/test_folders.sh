@@ -93,6 +93,13 @@ rm shards/model.safetensors.index.json
 expect 0 "$lmquant" inspect shards
 [ -s stderr ] && fail "inspect speaks without need: $(cat stderr)"
 
+# ---- A download that broke off ----
+
+copy_model cut
+: > cut/config.json
+expect 3 "$lmquant" inspect cut
+says "cut/config.json: is empty"
+
 # ---- An architecture that is not known ----
 
 copy_model unknown

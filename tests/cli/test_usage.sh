@@ -177,6 +177,9 @@ refused 2 "did you mean '--group-size'?" convert --groupsize 64
 refused 2 "did you mean '--tokens'?" run --token 8 x
 refused 2 "did you mean '--top-p'?" run --topp=1 x
 refused 2 "did you mean 'q8'?" run --activations q9 x
+# A value that was forgotten, and a file in its place.
+refused 2 "--group-size is 'model', expected 32, 64" \
+    convert --group-size model out.lmq
 refused 2 "did you mean 'second-half'?" validate --score second a b
 refused 2 "did you mean 'safetensors'?" export --to safetensor a b
 refused 2 "--ids goes without --json" run --ids --json x
