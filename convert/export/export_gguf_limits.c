@@ -3,8 +3,8 @@
  * architecture, and does not look for in the file.
  *
  * Such a GGUF is a good one, and other readers may take it, so these are
- * remarks and no refusals; but for the last ones. Read from its loader, by the numbers of layers and
- * widths that it asks for.
+ * remarks and no refusals; but for the last ones. Read from its loader, by the
+ * numbers of layers and widths that it asks for.
  */
 #include "config.h"
 
@@ -323,10 +323,10 @@ lmq_gguf_may_write(const struct lmq_family *family, struct lmq_error *err)
 {
     const struct lmq_gguf_form *form = &family->gguf;
 
-    if (form->other_turns != NULL)
+    if (form->why_not != NULL)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                        "GGUF's '%s' is another model: %s", form->name,
-                        form->other_turns);
+                        "GGUF's '%s' is neither read nor written: %s",
+                        form->name, form->why_not);
     if (form->is_only_read)
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "GGUF's '%s' has tensors that are left out here: what "

@@ -265,8 +265,8 @@ const struct lmq_family lmq_further_families[] = {
             .keys = {sizes, hy4_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_hy4, .finish = lmq_hf_finish_hy4, BIASES},
      .gguf = {.name = "hy_v4", .keys = LLAMA_KEYS,
-              .other_turns = "llama.cpp turns rows that stand side by side, "
-                             "the model's library halves of them"}},
+              .why_not = "llama.cpp turns rows that stand side by side, the "
+                         "model's library halves of them"}},
     {.name = "hy_v4_vl",
      .hf = {.classes = {TEXT_OF("HYV4VLForConditionalGeneration", "hy_v4_vl"),
                         {NULL, "hy_v4_vl_text", NULL, false}},

@@ -194,6 +194,32 @@ static const struct lmq_hf_only ling3_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key glm5next_keys[] = {
+    KEY("q_lora_rank", q_lora_rank, 1536),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("v_head_dim", value_dim, 256),
+    KEY("n_routed_experts", n_experts, 288),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY("n_group", n_expert_groups, 1),
+    KEY("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 2.5),
+    KEY("swiglu_limit", glu_limit, 10),
+    KEY("hc_mult", n_streams, 4),
+    KEY("hc_eps", stream_eps, 1e-6),
+    KEY("hc_sinkhorn_iters", stream_rounds, 20),
+    END,
+};
+
+static const struct lmq_hf_only glm5next_only[] = {
+    WORD("scoring_func", "sigmoid"),
+    NUMBER("index_kpool_always_select_tail", 1),
+    NUMBER("qk_rope_head_dim", 0),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key lfm2_keys[] = {
     KEY("block_ff_dim", hidden_dim, ALIAS),
     KEY("conv_L_cache", conv_width, 3),
@@ -405,6 +431,19 @@ const struct lmq_family lmq_recurrent_families[] = {
                       LMQ_GGUF_DECAY_FLOOR | LMQ_GGUF_FURTHER,
               .has_rotary_pairs = true, .joins = LMQ_JOINS_NO_CONV,
               .begin = lmq_gguf_begin_ling3}},
+    {.name = "glm5_next", .positions = LMQ_POSITIONS_NONE,
+     .hf = {.classes = {TEXT_OF_OR_FLAT("Glm5NextForConditionalGeneration",
+                                        "glm5_next"),
+                        {NULL, "glm5_next_text", NULL, false}},
+            .source = {.may_lack_correction = true},
+            RMS_EPS(1e-5), .context = 1048576, .has_layer_types = true,
+            .keys = {sizes, glm5next_keys}, .only = glm5next_only,
+            .begin = lmq_hf_begin_glm5next,
+            .windows = lmq_hf_windows_glm5next,
+            .finish = lmq_hf_finish_glm5next, BIASES},
+     .gguf = {.name = "glm5-next", .keys = LLAMA_KEYS,
+              .why_not = "what its sparse attention chooses by is left out "
+                         "here"}},
     {.name = "lfm2", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Lfm2ForCausalLM", "lfm2", NULL, false}},
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,

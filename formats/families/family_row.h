@@ -208,9 +208,7 @@ struct lmq_gguf_form {
                                layers that see everything; factors of
                                frequencies go on, 1, to what turns in others */
     bool is_only_read;      /* it has tensors that a model lacks here */
-    const char *other_turns; /* it turns the same rows otherwise than the files
-                               of the family's library are turned: so neither
-                               is it read nor written. Which turn how */
+    const char *why_not;    /* it is neither read nor written; NULL: it is */
     bool norm_by_eps;       /* the epsilon's name says the kind of norm */
     bool fuses_qkv;         /* attn_qkv is one tensor */
     bool fuses_gate_up;     /* ffn_up has the gate's rows before its own */

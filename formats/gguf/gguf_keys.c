@@ -530,9 +530,9 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
                                 .evidence = evidence, .h = h,
                                 .source = &checkpoint->source, .err = err};
     take_family(*family, evidence, h);
-    if ((*family)->gguf.other_turns != NULL)
+    if ((*family)->gguf.why_not != NULL)
         lmq_hparams_refuse(h, "a GGUF of this kind (%s)",
-                           (*family)->gguf.other_turns);
+                           (*family)->gguf.why_not);
     for (size_t i = 0; i < COUNT_OF(keys) && status == LMQ_OK; i++)
         if (belongs(keys[i].families, *family))
             status = read_plain(&r, &keys[i]);

@@ -1,7 +1,7 @@
 /*
- * hf_kimi.c - what config.json says of Kimi Linear and of Ling 3: the gated
- * delta rule with a decay for each key in most layers, latent attention in the
- * others, which has positions in Ling 3 alone.
+ * hf_kimi.c - what config.json says of Kimi Linear, of Ling 3 and of GLM 5
+ * next: the gated delta rule with a decay for each key in most layers, latent
+ * attention in the others, which has positions in Ling 3 alone.
  *
  * The makers' files say of recurrent layers what they say in an object of its
  * own, in which layers count from 1; the library writes plain keys.
@@ -27,19 +27,25 @@ read_size(struct lmq_hf_config *config, const char *inner, const char *plain,
 }
 
 /* Heads of one width: of queries, keys and values, of both latents. */
-void
-lmq_hf_begin_kimi(struct lmq_hf_config *config)
+static void
+read_heads(struct lmq_hf_config *config, uint32_t n_heads)
 {
     struct lmq_hparams *h = config->hparams;
 
-    lmq_hf_begin_deepseek(config);
     h->n_delta_key_heads = h->n_delta_value_heads =
-        read_size(config, "num_heads", "linear_num_heads", 32);
+        read_size(config, "num_heads", "linear_num_heads", n_heads);
     h->delta_key_dim = h->delta_value_dim = h->step_rank = h->gate_rank =
         read_size(config, "head_dim", "linear_head_dim", 128);
     h->conv_width = read_size(config, "short_conv_kernel_size",
                               "linear_conv_kernel_dim", 4);
     h->has_key_decays = h->has_sigmoid_gates = true;
+}
+
+void
+lmq_hf_begin_kimi(struct lmq_hf_config *config)
+{
+    lmq_hf_begin_deepseek(config);
+    read_heads(config, 32);
 }
 
 /* Each layer is in one list, once. */
@@ -199,4 +205,100 @@ lmq_hf_finish_ling3(struct lmq_hf_config *config)
     expect_no_limits(config, "share_expert_swiglu_limit_list");
     lmq_hf_read_further(config, "num_nextn_predict_layers");
     lmq_hf_finish_silu(config);
+}
+
+/* ---- GLM 5 next ---- */
+
+/* Where the makers' object has no bound and is safe, or says nothing of that,
+ * it is the usual one. */
+static void
+read_safe_floor(struct lmq_hf_config *config)
+{
+    static const char key[] = "linear_lower_bound";
+    static const char inner[] = "gate_lower_bound";
+    const json_t *own = lmq_hf_object(config, config->json, object_key);
+    bool is_own = json_object_get(own, inner) != NULL;
+    const json_t *json = is_own ? own : config->json;
+    const char *name = is_own ? inner : key;
+    bool is_null = json_is_null(json_object_get(json, name));
+    double bound = is_null ? 0 : lmq_hf_real(config, json, name, -5);
+
+    if (is_null && own != NULL &&
+        lmq_hf_switch(config, own, "safe_gate", true))
+        bound = -5;
+    else if (!is_null && bound >= 0)
+        lmq_hf_fail(config, "'%s' in the configuration is %g, expected less "
+                            "than 0",
+                    name, bound);
+    config->hparams->decay_floor = bound < 0 ? -bound : 0;
+}
+
+/* Groups of so many positions are chosen, and what is left behind the last
+ * whole one is always seen. */
+static void
+read_pools(struct lmq_hf_config *config)
+{
+    static const char pool_key[] = "index_kpool", key[] = "index_topk";
+    uint32_t pool = lmq_hf_count(config, config->json, pool_key, 16);
+    uint32_t n = lmq_hf_count(config, config->json, key, 2048);
+
+    if (pool == 0 || n == 0 || n % pool != 0 || pool > LMQ_MAX_CONTEXT ||
+        n > LMQ_MAX_CONTEXT - pool)
+        lmq_hf_fail(config, "'%s' in the configuration is %u, expected a "
+                            "multiple of '%s', %u",
+                    key, n, pool_key, pool);
+    else
+        config->source->n_chosen = n + pool - 1;
+}
+
+void
+lmq_hf_begin_glm5next(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    uint32_t nope =
+        lmq_hf_count(config, config->json, "qk_nope_head_dim", 256);
+
+    h->head_dim = lmq_hf_width(config, nope, 1);
+    h->n_kv_heads = h->n_heads;
+    if (nope == 0 || h->value_dim == 0 || h->kv_lora_rank == 0 ||
+        h->q_lora_rank == 0)
+        lmq_hf_fail(config, "'qk_nope_head_dim', 'v_head_dim', 'kv_lora_rank' "
+                            "or 'q_lora_rank' in the configuration is 0");
+    read_heads(config, 64);
+    read_safe_floor(config);
+    read_pools(config);
+    h->stream_kind = LMQ_STREAMS_HYPER;
+    h->stream_gain = 2;
+    h->has_stream_mean = true;
+    if (h->stream_rounds == 0)
+        h->stream_rounds = 1; /* there is one whatever is said */
+}
+
+/* Where "layer_types" does not say it, every fourth layer has attention. */
+void
+lmq_hf_windows_glm5next(struct lmq_hf_config *config)
+{
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (i % 4 != 3 && !lmq_hf_has(config->json, "layer_types"))
+            lmq_hf_mark(config, i, LMQ_LAYER_DELTA);
+}
+
+void
+lmq_hf_finish_glm5next(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+
+    lmq_hf_mark_first_dense(config, "first_k_dense_replace", 3);
+    lmq_hf_share_experts(config, "n_shared_experts", 1);
+    if (h->n_experts > 0)
+        lmq_hf_route_by_sigmoid(h);
+    if (!(h->glu_limit > 0))
+        lmq_hparams_refuse(h, "'swiglu_limit' %g", h->glu_limit);
+    if (h->n_streams < 2) {
+        lmq_hparams_refuse(h, "'hc_mult' %u", h->n_streams);
+        h->n_streams = 0;
+    }
+    lmq_hf_read_further(config, "num_nextn_predict_layers");
+    lmq_hf_finish_silu(config);
+    lmq_hf_finish_chosen(config);
 }

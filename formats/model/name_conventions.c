@@ -346,7 +346,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.mlp.act_fn.eps=", LMQ_ROLE_ACT_BOUND, APERTUS},
     /* A.X K1 */
     {"layers.#.mlp.post_mlp_layernorm", LMQ_ROLE_FFN_POST_NORM, READ},
-    /* Hyper-connections: as the library has them, and as HY V4 */
+    /* Hyper-connections: as the library has them, as GLM 5 next, as HY V4 */
     {"layers.#.attn_hc.fn=", LMQ_ROLE_HYPER_ATTN, READ},
     {"layers.#.attn_hc.base=", LMQ_ROLE_HYPER_ATTN_BASE, READ},
     {"layers.#.attn_hc.scale=", LMQ_ROLE_HYPER_ATTN_SCALE, READ},
@@ -356,6 +356,12 @@ const struct lmq_convention lmq_conventions[] = {
     {"hc_head.hc_fn=", LMQ_ROLE_HYPER_OUT, READ},
     {"hc_head.hc_base=", LMQ_ROLE_HYPER_OUT_BASE, READ},
     {"hc_head.hc_scale=", LMQ_ROLE_HYPER_OUT_SCALE, READ},
+    {"layers.#.hc_attn_fn=", LMQ_ROLE_HYPER_ATTN, READ},
+    {"layers.#.hc_attn_base=", LMQ_ROLE_HYPER_ATTN_BASE, READ},
+    {"layers.#.hc_attn_scale=", LMQ_ROLE_HYPER_ATTN_SCALE, READ},
+    {"layers.#.hc_ffn_fn=", LMQ_ROLE_HYPER_FFN, READ},
+    {"layers.#.hc_ffn_base=", LMQ_ROLE_HYPER_FFN_BASE, READ},
+    {"layers.#.hc_ffn_scale=", LMQ_ROLE_HYPER_FFN_SCALE, READ},
     {"layers.#.hc_attn_layer.hc_pre.hc_fn=", LMQ_ROLE_HYPER_ATTN, READ},
     {"layers.#.hc_attn_layer.hc_pre.hc_base=", LMQ_ROLE_HYPER_ATTN_BASE, READ},
     {"layers.#.hc_attn_layer.hc_pre.hc_scale=", LMQ_ROLE_HYPER_ATTN_SCALE,

@@ -61,6 +61,14 @@ HY4 = dict({k: v for k, v in LATENT.items() if k != "first_k_dense_replace"},
            q_lora_rank=16, index_topk=192, index_head_dim=16, index_n_heads=2,
            indexer_types=["full", "full", "shared", "shared"])
 
+GLM5NEXT = dict({k: v for k, v in LATENT.items() if k not in
+                 ("first_k_dense_replace", "qk_rope_head_dim")},
+                q_lora_rank=16, index_topk=192, index_head_dim=16,
+                index_n_heads=2, linear_num_heads=3, linear_head_dim=12,
+                mlp_layer_types=["dense"] + ["sparse"] * 3)
+GLM5VISION = dict(hidden_size=32, intermediate_size=48, num_heads=2, depth=1,
+                  out_hidden_size=64, projection_intermediate_size=48)
+
 MIMO2 = dict(SIZES, num_attention_heads=8, head_dim=24, v_head_dim=20,
              sliding_window=WINDOW, n_routed_experts=8,
              num_experts_per_tok=3, moe_intermediate_size=48)
@@ -681,6 +689,14 @@ TABLE = [
         vision_config=dict(hidden_size=32, intermediate_size=48,
             num_attention_heads=2, num_hidden_layers=1, out_hidden_size=64,
             max_image_size=64))),
+    ("text of GLM 5 next", "glm5_next", dict(text_config=GLM5NEXT,
+        vision_config=GLM5VISION)),
+    ("text of GLM 5 next (other pools, no bound)", "glm5_next", dict(
+        text_config=dict(GLM5NEXT, index_topk=180, index_kpool=12,
+            linear_lower_bound=None, hc_mult=3, hc_eps=1e-3, swiglu_limit=0.7,
+            hc_sinkhorn_iters=3, rms_norm_eps=1e-4, n_group=4, topk_group=2,
+            layer_types=["indexed_attention", "linear_attention"] * 2,
+            mlp_layer_types=["sparse"] * 4), vision_config=GLM5VISION)),
     ("MiniMax M3", "minimax_m3_vl_text", MINIMAX3),
     ("text of MiniMax M3", "minimax_m3_vl", dict(text_config=dict(MINIMAX3,
         shared_intermediate_size=40, swiglu_alpha=1.4, swiglu_limit=1.5,

@@ -120,7 +120,7 @@ static const struct {
     {"llama4", "attention_chunk"}, {"hy4", "turns rows that stand"},
     {"mimo2-library", "has no experts, it would be taken for one with"},
     {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
-    {"minimax-m3", "has tensors that are left out here"},
+    {"minimax-m3", "has tensors that"}, {"glm5-next", "chooses by"},
 };
 
 static const char *const nameless[] = {

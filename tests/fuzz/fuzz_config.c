@@ -43,6 +43,7 @@ static const char *const model_types[] = {
     "mamba",      "falcon_mamba", "jamba",    "olmo_hybrid", "kimi_linear",
     "bitnet", "axk1", "AXK1", "axk2", "qwen", "orion", "codeshell",
     "jais", "bailing_hybrid", "hy_v4", "hy_v4_vl",
+    "glm5_next", "glm5_next_text",
     "PanguEmbedded", "maincoder", "spark2_5", "plm", "nanbeige", "ouro",
     "apertus1p5", "apertus1p5_text", "minimax_m3_vl_text",
     "step3p5",

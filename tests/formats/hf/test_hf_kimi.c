@@ -1,6 +1,6 @@
 /*
- * test_hf_kimi.c - Kimi Linear and Ling 3 by config.json and by the keys of a
- * GGUF, and convolutions that stand apart; A.X K2.
+ * test_hf_kimi.c - Kimi Linear, Ling 3 and GLM 5 next by config.json and by the
+ * keys of a GGUF, and convolutions that stand apart; A.X K2.
  */
 #include "config.h"
 
@@ -178,6 +178,67 @@ START_TEST(ling_3_flash)
     assert_unsupported(class, "'expert_swiglu_limit_list':[null,0,7.0]",
                        "'expert_swiglu_limit_list' that limits layer 2");
     assert_unsupported(class, "'no_kda_lora':false", "'no_kda_lora' false");
+}
+END_TEST
+
+/* As its makers' files say it, and as the library saves it. */
+START_TEST(glm_5_next)
+{
+    static const char class[] = "Glm5NextForConditionalGeneration";
+    struct model *m = read_model(
+        "{'architectures':['Glm5NextForConditionalGeneration'],"
+        "'model_type':'glm5_next','text_config':{'hc_mult':4,"
+        "'hidden_act':'silu','hidden_size':4096,'intermediate_size':12288,"
+        "'linear_attn_config':{'gate_lower_bound':null,'head_dim':128,"
+        "'num_heads':64,'short_conv_kernel_size':4},"
+        "'max_position_embeddings':1048576,'model_type':'glm5_next_text',"
+        "'num_attention_heads':64,'num_hidden_layers':45,"
+        "'num_key_value_heads':64,'num_nextn_predict_layers':1,"
+        "'q_lora_rank':1536,'qk_nope_head_dim':256,'qk_rope_head_dim':0,"
+        "'rms_norm_eps':1e-05,'vocab_size':154880},'vision_config':{}}");
+
+    ck_assert_str_eq(m->h.architecture, "glm5_next");
+    assert_sizes(&m->h, 45, 4096, 12288, 64, 64, 256);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xxx.");
+    ck_assert(lmq_layer_is(&m->h, 2, LMQ_LAYER_DENSE) &&
+              !lmq_layer_is(&m->h, 3, LMQ_LAYER_DENSE));
+    ck_assert_int_eq(m->h.positions, LMQ_POSITIONS_NONE);
+    ck_assert_uint_eq(m->h.rotary_dim, 0);
+    ck_assert_uint_eq(m->h.n_delta_key_heads, 64);
+    ck_assert_uint_eq(m->h.step_rank, 128);
+    assert_near(m->h.decay_floor, 5);
+    ck_assert_uint_eq(m->h.context_end, 2063);
+    ck_assert_int_eq(m->h.stream_kind, LMQ_STREAMS_HYPER);
+    ck_assert_uint_eq(m->h.stream_rounds, 20);
+    assert_near(m->h.stream_gain, 2);
+    ck_assert(m->h.has_stream_mean && !(m->h.stream_floor > 0));
+    ck_assert(!(m->h.latent_eps > 0) && !m->h.glu_limits_experts);
+    assert_near(m->h.glu_limit, 10);
+    ck_assert_uint_eq(m->source.n_further_layers, 1);
+    m = read_small(class,
+                   "'linear_lower_bound':null,'hc_sinkhorn_iters':0,"
+                   "'index_topk':60,'index_kpool':5,'linear_num_heads':2,"
+                   "'linear_head_dim':24,'linear_conv_kernel_dim':3,"
+                   "'qk_nope_head_dim':20");
+    ck_assert(!(m->h.decay_floor > 0));
+    ck_assert_uint_eq(m->h.stream_rounds, 1);
+    ck_assert_uint_eq(m->h.context_end, 64);
+    ck_assert_uint_eq(m->h.delta_value_dim, 24);
+    ck_assert_uint_eq(m->h.head_dim, 20);
+    assert_wrong(class, "'index_topk':60,'index_kpool':7",
+                 "'index_topk' in the configuration is 60, expected a multiple "
+                 "of 'index_kpool', 7");
+    assert_wrong(class, "'linear_lower_bound':2",
+                 "'linear_lower_bound' in the configuration is 2, expected "
+                 "less than 0");
+    assert_wrong(class, "'hc_sinkhorn_iters':1025", "'hc_sinkhorn_iters'");
+    assert_wrong(class, "'q_lora_rank':0", "'q_lora_rank'");
+    assert_unsupported(class, "'hc_mult':1", "'hc_mult' 1");
+    assert_unsupported(class, "'swiglu_limit':0", "'swiglu_limit' 0");
+    assert_unsupported(class, "'qk_rope_head_dim':64",
+                       "'qk_rope_head_dim' 64");
+    assert_unsupported(class, "'index_kpool_always_select_tail':false",
+                       "'index_kpool_always_select_tail' false");
 }
 END_TEST
 
@@ -543,6 +604,7 @@ main(void)
         kimi_linear_48b,
         a_kimi_linear_says_things_in_several_ways,
         ling_3_flash,
+        glm_5_next,
         a_x_k2,
         a_kimi_linear_that_makes_no_sense_is_refused,
         convolutions_that_do_not_fit_are_refused,
