@@ -113,6 +113,14 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
     if (h->has_layer_scale)
         say(words, "a scale behind each layer");
     say_number(words, "what layers add, times", h->residual_scale, 1);
+    if (h->has_normed_residual)
+        say(words, "blocks that add to what they are given, normed");
+    say_number(words, "what attention adds to, times", h->attn_keep, 1);
+    say_number(words, "what recurrences add to, times", h->delta_keep, 1);
+    say_number(words, "what feed-forwards add to, times", h->feed_keep, 1);
+    say_number(words, "what attention adds, times", h->attn_add, 1);
+    say_number(words, "what recurrences add, times", h->delta_add, 1);
+    say_number(words, "what feed-forwards add, times", h->feed_add, 1);
     say_number(words, "logits times", h->logit_scale, 1);
     say_number(words, "logits capped at", h->logit_softcap, 0);
 }
@@ -126,6 +134,7 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
         [LMQ_RECURRENCE_STATE_SPACE] = "a state space (Mamba 2)",
         [LMQ_RECURRENCE_CONVOLUTION] = "convolutions",
         [LMQ_RECURRENCE_SELECTIVE] = "a selective state space (Mamba 1)",
+        [LMQ_RECURRENCE_LIGHTNING] = "lightning attention",
     };
     uint32_t n = count_layers(h, LMQ_LAYER_DELTA);
     const char *kind = kinds[h->recurrence];
@@ -151,6 +160,8 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
     if (h->has_key_decays)
         say(words, "a time step for each key");
     say_number(words, "decays above exp of -", h->decay_floor, 0);
+    say_number(words, "decays of the first layer times", h->decay_first, 1);
+    say_number(words, "and less in each further one by", h->decay_step, 0);
     if (h->has_sigmoid_gates)
         say(words, "states gated by sigmoid");
     if (h->has_step_norms)

@@ -43,6 +43,7 @@
 #include "runtime/layer/recurrent.h"
 #include "runtime/layer/streams.h"
 #include "runtime/product.h"
+#include "runtime/stream/sum.h"
 
 /* ---- The residual stream ---- */
 
@@ -83,6 +84,18 @@ feed_input(const struct lmq_member *member)
                                   : attention_input(member);
 }
 
+/* What attention or a recurrence gives is added to. */
+static struct lmq_sum
+sum_of_mixing(const struct lmq_member *member)
+{
+    const struct lmq_hparams *h = member->h;
+    const float *in = attention_input(member);
+
+    return lmq_layer_only_recurs(h, member->index)
+               ? (struct lmq_sum){in, h->delta_keep, h->delta_add}
+               : (struct lmq_sum){in, h->attn_keep, h->attn_add};
+}
+
 /* xn = norm(x) of token t; xn = x for norms after the blocks. */
 static void
 norm_token(const struct lmq_member *member, const struct lmq_gain *gain,
@@ -100,35 +113,6 @@ norm_token(const struct lmq_member *member, const struct lmq_gain *gain,
         lmq_norm(member->h, gain, x, dim, xn); /* xn = norm(x) */
     else if (input != member->work->x)
         memcpy(xn, x, dim * sizeof(*x)); /* xn = x */
-}
-
-/* x += scale * (out + bias) of token t, or x += scale * norm(out + bias) if
- * what the block gives is normed. */
-static void
-add_token(const struct lmq_member *member, const float *bias, bool is_normed,
-          const struct lmq_gain *post_norm, size_t t)
-{
-    const struct lmq_kernels *kernels = member->kernels;
-    size_t dim = member->h->dim;
-    float scale = (float)member->h->residual_scale;
-    float *x = member->work->x + t * dim;     /* (dim) */
-    float *out = member->work->out + t * dim; /* (dim) */
-
-    if (is_normed) {
-        if (bias != NULL)
-            kernels->add(out, bias, dim); /* out += bias */
-        lmq_norm(member->h, post_norm, out, dim, out); /* out = norm(out) */
-        bias = NULL;
-    }
-    if (lmq_has_hyper_streams(member->h)) {
-        if (bias != NULL)
-            kernels->add(out, bias, dim); /* out += bias */
-        lmq_hyper_write(member, t, out); /* streams += scale * out */
-        return;
-    }
-    kernels->axpy(x, out, dim, scale); /* x += scale * out */
-    if (bias != NULL)
-        kernels->axpy(x, bias, dim, scale); /* x += scale * bias */
 }
 
 /* xn = norm(x), for both blocks if they are parallel; of a layer of one block,
@@ -183,11 +167,13 @@ gate_experts_input(const struct lmq_member *member)
 static void
 add_out(const struct lmq_member *member)
 {
+    const struct lmq_sum sum = sum_of_mixing(member);
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        add_token(member, member->layer->attention.out.bias, false, NULL, t);
+        lmq_sum_token(member, &sum, member->layer->attention.out.bias, false,
+                      NULL, t);
 }
 
 /* x += out; xn = norm(x), where a feed-forward follows. All are a token's own,
@@ -200,12 +186,14 @@ add_attention(const struct lmq_member *member)
     bool is_normed = norm_place(member) != LMQ_NORMS_BEFORE;
     bool is_followed = !is_parallel(member->h) &&
                        lmq_layer_has_feed(member->h, member->index);
+    const struct lmq_sum sum = sum_of_mixing(member);
     size_t dim = member->h->dim, from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
-        add_token(member, is_beside ? NULL : layer->attention.out.bias,
-                  is_normed, &layer->attention.post_norm, t);
+        lmq_sum_token(member, &sum,
+                      is_beside ? NULL : layer->attention.out.bias, is_normed,
+                      &layer->attention.post_norm, t);
         if (member->h->residual_rank > 0)
             lmq_bypass_add(member, attention_input(member) + t * dim, t);
         if (is_followed)
@@ -219,13 +207,15 @@ static void
 add_feed_forward(const struct lmq_member *member)
 {
     const struct lmq_feed_part *feed = &member->layer->feed;
+    const struct lmq_sum sum = {feed_input(member), member->h->feed_keep,
+                            member->h->feed_add};
     bool is_normed = lmq_layer_has_feed_post_norm(member->h, member->index);
     size_t from, to;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++)
-        add_token(member, feed->dense.down.bias, is_normed, &feed->post_norm,
-                  t);
+        lmq_sum_token(member, &sum, feed->dense.down.bias, is_normed,
+                      &feed->post_norm, t);
 }
 
 /* ---- The blocks ---- */

@@ -74,7 +74,9 @@ state_floats(const struct lmq_hparams *h)
 static size_t
 tail_floats(const struct lmq_hparams *h)
 {
-    return (h->conv_width - 1) * lmq_delta_channels(h);
+    return lmq_is_lightning(h)
+               ? 0
+               : (h->conv_width - 1) * lmq_delta_channels(h);
 }
 
 /* Bytes of a position's keys, of its values; SIZE_MAX if they cannot be

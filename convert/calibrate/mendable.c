@@ -21,14 +21,16 @@ lmq_mendable(const struct lmq_hparams *h, const struct lmq_place *place,
     case LMQ_ROLE_STATE_OUT:
     case LMQ_ROLE_FFN_DOWN:
         /* Nor does a row stand for one number of the stream if what it gives is
-         * normed, or one expert's of many, before it is added. (Inputs in their
+         * normed, or one expert's of many, before it is added, or the stream is
+         * normed or scaled where it is added. (Inputs in their
          * place, Gemma 3 270M: 2.69e-4 instead of 2.74e-4, without any
          * 2.90e-4.)
          */
         *is_output = true;
         return lmq_layer_norm_place(h, (size_t)place->layer) ==
                            LMQ_NORMS_BEFORE &&
-                       h->residual_scale != 0 && !is_of_expert
+                       h->residual_scale != 0 && lmq_adds_plainly(h) &&
+                       !is_of_expert
                    ? h->dim
                    : 0;
     case LMQ_ROLE_FFN_GATE:

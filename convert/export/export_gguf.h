@@ -92,6 +92,8 @@ void lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
 /* Whether GGUF, which knows the family, can hold its models at all. */
 enum lmq_status lmq_gguf_may_write(const struct lmq_family *family,
                                    struct lmq_error *err);
+/* How much decays differ from layer to layer, as llama.cpp has it. */
+void lmq_gguf_fit_decays(struct lmq_gguf_plan *plan);
 
 /* Remarks on what llama.cpp does not load, or computes otherwise. */
 void lmq_gguf_note_limits(const struct lmq_gguf_plan *plan);

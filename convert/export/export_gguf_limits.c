@@ -272,6 +272,20 @@ note_rope(const struct lmq_gguf_plan *plan, const char *name)
                       "else");
 }
 
+/* GGUF does not say how decays differ from layer to layer: llama.cpp computes
+ * it as the makers of MiniMax 01 do, and the library has it by a part in 100000
+ * otherwise. */
+void
+lmq_gguf_fit_decays(struct lmq_gguf_plan *plan)
+{
+    struct lmq_hparams *h = &plan->written, usual = *h;
+
+    lmq_decays_by_layer(&usual);
+    if (lmq_is_lightning(h) && !other_than(h->decay_first, usual.decay_first) &&
+        fabs(h->decay_step - usual.decay_step) < 2e-5 * usual.decay_step)
+        h->decay_step = usual.decay_step;
+}
+
 void
 lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
 {

@@ -15,8 +15,10 @@ recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
     bool is_short = lmq_is_convolution(h);
 
     switch ((int)place->role) {
+    case LMQ_ROLE_DELTA_NORM:
+        return lmq_is_lightning(h) ? "attn_norm_2" : NULL;
     case LMQ_ROLE_ATTN_OUT:
-        if (h->has_key_decays ||
+        if (h->has_key_decays || lmq_is_lightning(h) ||
             !lmq_layer_only_recurs(h, (size_t)place->layer))
             return NULL;
         return is_short ? "shortconv.out_proj" : "ssm_out";

@@ -614,7 +614,6 @@ check_description(struct lmq_gguf_plan *plan, struct lmq_error *err)
 
     if (status == LMQ_OK)
         status = read_back(plan, &reread, err);
-
     if (status == LMQ_OK && reread.hparams.unsupported[0] != '\0')
         status = lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                           "GGUF has no words for this model: %s",
@@ -672,6 +671,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
     fit_window(plan);
     fit_end(plan);
     fit_epsilon(plan);
+    lmq_gguf_fit_decays(plan);
     status = arrange(plan, checkpoint, err);
     if (status == LMQ_OK)
         status = add_targets(plan, err);

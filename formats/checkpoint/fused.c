@@ -143,7 +143,23 @@ fused_delta(const struct lmq_hparams *h, enum lmq_role fused,
                                         : give(parts, ba, 2);
 }
 
-/* Its convolution, which only files have apart. */
+/* Lightning attention: of each key head its queries, it and its values. */
+static size_t
+fused_lightning(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
+{
+    uint64_t n = h->n_delta_key_heads, key = h->delta_key_dim;
+    uint64_t v = lmq_delta_value_width(h), value = n == 0 ? 0 : v / n;
+    uint64_t stride = 2 * key + value;
+    const struct lmq_fused_rows table[] = {
+        {LMQ_ROLE_ATTN_Q, n * key, 0, key, stride},
+        {LMQ_ROLE_ATTN_K, n * key, key, key, stride},
+        {LMQ_ROLE_ATTN_V, v, 2 * key, value, stride},
+    };
+
+    return give(parts, table, 3);
+}
+
+/* The convolution of a delta rule, which only files have apart. */
 static size_t
 fused_conv(const struct lmq_hparams *h, struct lmq_fused_rows *parts)
 {
@@ -165,7 +181,7 @@ fused_recurrent(const struct lmq_hparams *h, enum lmq_role fused,
         return fused_delta(h, fused, parts);
     if (lmq_is_selective(h))
         return fused_selective(h, fused, parts);
-    if (fused != LMQ_ROLE_DELTA_QKVZ)
+    if (fused != LMQ_ROLE_DELTA_QKVZ || lmq_is_lightning(h))
         return 0;
     return lmq_is_state_space(h) ? fused_state_space(h, parts)
                                  : fused_convolution(h, parts);
@@ -183,7 +199,9 @@ lmq_fused_rows(const struct lmq_hparams *hparams, size_t layer,
 
     switch ((int)fused) {
     case LMQ_ROLE_ATTN_QKV:
-        return fused_qkv(hparams, layer, is_alone, order, parts);
+        return is_alone && lmq_is_lightning(hparams)
+                   ? fused_lightning(hparams, parts)
+                   : fused_qkv(hparams, layer, is_alone, order, parts);
     case LMQ_ROLE_DELTA_CONV:
         return is_delta && hparams->recurrence == LMQ_RECURRENCE_DELTA
                    ? fused_conv(hparams, parts)

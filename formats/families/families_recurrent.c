@@ -220,6 +220,39 @@ static const struct lmq_hf_only glm5next_only[] = {
     END_ONLY,
 };
 
+/* As the library calls them, and its makers. */
+static const struct lmq_hf_key lightning_keys[] = {
+    KEY("full_attn_alpha_factor", attn_keep, 1),
+    KEY("layernorm_full_attention_alpha", attn_keep, ALIAS),
+    KEY("full_attn_beta_factor", attn_add, 1),
+    KEY("layernorm_full_attention_beta", attn_add, ALIAS),
+    KEY("linear_attn_alpha_factor", delta_keep, 1),
+    KEY("layernorm_linear_attention_alpha", delta_keep, ALIAS),
+    KEY("linear_attn_beta_factor", delta_add, 1),
+    KEY("layernorm_linear_attention_beta", delta_add, ALIAS),
+    KEY("mlp_alpha_factor", feed_keep, 1),
+    KEY("layernorm_mlp_alpha", feed_keep, ALIAS),
+    KEY("mlp_beta_factor", feed_add, 1),
+    KEY("layernorm_mlp_beta", feed_add, ALIAS),
+    END,
+};
+
+static const struct lmq_hf_key lightning_experts[] = {
+    KEY("intermediate_size", expert_dim, 0),
+    KEY("num_local_experts", n_experts, 8),
+    KEY("num_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 2),
+    END,
+};
+
+/* In its layers with attention, of whichever kind it may be. */
+static const struct lmq_hf_only lightning_only[] = {
+    {"sliding_window", NULL, (double)NAN},
+    NUMBER("shared_intermediate_size", 0),
+    NUMBER("postnorm", 1),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key lfm2_keys[] = {
     KEY("block_ff_dim", hidden_dim, ALIAS),
     KEY("conv_L_cache", conv_width, 3),
@@ -444,6 +477,21 @@ const struct lmq_family lmq_recurrent_families[] = {
      .gguf = {.name = "glm5-next", .keys = LLAMA_KEYS,
               .why_not = "what its sparse attention chooses by is left out "
                          "here"}},
+    {.name = "minimax-01",
+     .hf = {.classes = {{"MiniMaxForCausalLM", "minimax", NULL, false},
+                        {"MiniMaxText01ForCausalLM", "minimax_text_01", NULL,
+                         false},
+                        {"MiniMaxM1ForCausalLM", "minimax_m1", NULL, false}},
+            RMS_EPS(1e-5), .context = 131072, .n_kv_heads = 8,
+            .theta = 1e6, .has_layer_types = true,
+            .keys = {sizes, head_dim, lightning_keys, lightning_experts},
+            .only = lightning_only, .begin = lmq_hf_begin_lightning,
+            .windows = lmq_hf_windows_lightning,
+            .finish = lmq_hf_finish_lightning},
+     .gguf = {.name = "minimax-01",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_LIGHTNING,
+              .joins = LMQ_JOINS_QKV, .begin = lmq_gguf_begin_lightning,
+              .finish = lmq_gguf_finish_lightning}},
     {.name = "lfm2", .qk_norm = LMQ_QK_NORM_HEAD,
      .hf = {.classes = {{"Lfm2ForCausalLM", "lfm2", NULL, false}},
             .eps_key = "norm_eps", .eps = 1e-5, .has_tied_head = true,

@@ -164,6 +164,9 @@ enum {
 /* And several times through all layers. */
 #define LMQ_GGUF_LOOPS ((uint64_t)0x200000000)
 
+/* Lightning attention in some layers; what all blocks add to is scaled. */
+#define LMQ_GGUF_LIGHTNING ((uint64_t)0x1000000000)
+
 /* What is activated is limited, in some layers. */
 #define LMQ_GGUF_LIMITS ((uint64_t)0x800000000)
 

@@ -357,9 +357,15 @@ place_tensors(struct lmq_checkpoint *checkpoint,
             tensor->place.role == LMQ_ROLE_ATTN_POST_NORM)
             tensor->place.role = LMQ_ROLE_FFN_NORM;
         if (evidence->has_second_norm &&
-            tensor->place.role == LMQ_ROLE_ATTN_NORM &&
-            strstr(tensor->stored_name, ".attn_norm_2.") == NULL)
-            tensor->place.role = LMQ_ROLE_FFN_NORM;
+            tensor->place.role == LMQ_ROLE_ATTN_NORM) {
+            bool is_second =
+                strstr(tensor->stored_name, ".attn_norm_2.") != NULL;
+            if ((family->gguf.keys & LMQ_GGUF_LIGHTNING) == 0)
+                tensor->place.role = is_second ? LMQ_ROLE_ATTN_NORM
+                                               : LMQ_ROLE_FFN_NORM;
+            else if (is_second) /* that of what states give */
+                tensor->place.role = LMQ_ROLE_DELTA_NORM;
+        }
     }
 }
 

@@ -62,6 +62,8 @@ static const struct key {
     {"attention.scale", LMQ_FIELD(attn_scale), LMQ_GGUF_SCALES, 0},
     {"embedding_scale", LMQ_FIELD(embedding_scale), LMQ_GGUF_SCALES, 0},
     {"residual_scale", LMQ_FIELD(residual_scale), LMQ_GGUF_SCALES, 0},
+    /* Of what is added to, not of what is added. */
+    {"residual_scale", LMQ_FIELD(attn_keep), LMQ_GGUF_LIGHTNING, REQUIRED},
     /* One name with two meanings: Granite divides the logits by it, Cohere
      * multiplies. */
     {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_SCALES, INVERSE},
@@ -136,8 +138,8 @@ static const struct {
     {"leading_dense_block_count", LMQ_GGUF_ROUTER | LMQ_GGUF_STEP},
     {"expert_shared_count", LMQ_GGUF_ROUTER | LMQ_GGUF_EXPERT_DIM},
     {"interleave_moe_layer_step", LMQ_GGUF_STEP},
-    {"attention.recurrent_layers", LMQ_GGUF_DELTA},
-    {"full_attention_interval", LMQ_GGUF_DELTA},
+    {"attention.recurrent_layers", LMQ_GGUF_DELTA | LMQ_GGUF_LIGHTNING},
+    {"full_attention_interval", LMQ_GGUF_DELTA | LMQ_GGUF_LIGHTNING},
     {"ssm.dt_b_c_rms", LMQ_GGUF_SELECTIVE},
     {"kda.safe_gate", LMQ_GGUF_DECAY_FLOOR},
     {"nextn_predict_layers", LMQ_GGUF_FURTHER},
@@ -666,7 +668,7 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_router(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_ROPE)
         lmq_gguf_write_rope(builder, family, hparams);
-    if (family->gguf.keys & LMQ_GGUF_DELTA)
+    if (family->gguf.keys & (LMQ_GGUF_DELTA | LMQ_GGUF_LIGHTNING))
         lmq_gguf_write_delta(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_BY_LAYER)
         lmq_gguf_write_recurrent(builder, family, hparams);

@@ -11,8 +11,10 @@
 #include "base/error.h"
 #include "formats/gguf/gguf_reader.h"
 
-/* Every so many-th layer has attention, if the file does not say. */
+/* Every so many-th layer has attention, if the file does not say: of delta
+ * rules, of lightning attention. */
 #define INTERVAL 4
+#define LIGHTNING_INTERVAL 8
 
 /* ---- Which layers ---- */
 
@@ -21,7 +23,9 @@ static const char listed[] = ".attention.recurrent_layers";
 static enum lmq_status
 read_layers(struct lmq_gguf_reader *r)
 {
-    uint32_t interval = INTERVAL;
+    uint32_t interval = (r->family->gguf.keys & LMQ_GGUF_LIGHTNING) != 0
+                            ? LIGHTNING_INTERVAL
+                            : INTERVAL;
 
     if (lmq_gguf_find(r->meta, lmq_gguf_key_of(r, listed + 1)) != NULL)
         return lmq_gguf_read_marks(r, listed + 1, LMQ_LAYER_DELTA, true);
@@ -64,6 +68,8 @@ lmq_gguf_read_delta(struct lmq_gguf_reader *r)
     struct lmq_hparams *h = r->h;
     uint32_t heads = h->n_delta_value_heads, width = h->delta_value_dim;
 
+    if ((r->family->gguf.keys & LMQ_GGUF_LIGHTNING) != 0)
+        return read_layers(r);
     if ((r->family->gguf.keys & LMQ_GGUF_OF_HEADS) == 0)
         return LMQ_OK;
     if (heads == 0 ? width != 0 : width % heads != 0)
@@ -126,6 +132,28 @@ lmq_gguf_finish_jamba(struct lmq_hparams *h,
     }
     if (!has_experts) /* one for each layer may be counted */
         h->n_experts = 0;
+}
+
+/* ---- Lightning attention ---- */
+
+void
+lmq_gguf_begin_lightning(struct lmq_hparams *h)
+{
+    h->recurrence = LMQ_RECURRENCE_LIGHTNING;
+    h->has_normed_residual = h->has_sigmoid_gates = true;
+    h->router_renormalises = true;
+}
+
+/* As many heads as attention has, and one scale for all blocks. */
+void
+lmq_gguf_finish_lightning(struct lmq_hparams *h,
+                          const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->n_delta_key_heads = h->n_delta_value_heads = h->n_heads;
+    h->delta_key_dim = h->delta_value_dim = h->head_dim;
+    h->delta_keep = h->feed_keep = h->attn_keep;
+    lmq_decays_by_layer(h);
 }
 
 /* ---- State spaces and short convolutions ---- */

@@ -14,6 +14,9 @@ void lmq_gguf_begin_gemma3(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma4(struct lmq_hparams *hparams);
 void lmq_gguf_begin_llama4(struct lmq_hparams *hparams);
 void lmq_gguf_begin_ling3(struct lmq_hparams *hparams);
+void lmq_gguf_begin_lightning(struct lmq_hparams *hparams);
+void lmq_gguf_finish_lightning(struct lmq_hparams *hparams,
+                               const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_begin_kimi(struct lmq_hparams *hparams);
 void lmq_gguf_finish_kimi(struct lmq_hparams *hparams,
                           const struct lmq_gguf_evidence *evidence);

@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/elementary.h"
 #include "base/text/c_locale.h"
+
+#define LN2 0.693147180559945309417
 
 void
 lmq_hparams_init(struct lmq_hparams *hparams)
@@ -20,6 +23,13 @@ lmq_hparams_init(struct lmq_hparams *hparams)
         .norm_eps = 1e-5,
         .embedding_scale = 1,
         .residual_scale = 1,
+        .attn_keep = 1,
+        .delta_keep = 1,
+        .feed_keep = 1,
+        .attn_add = 1,
+        .delta_add = 1,
+        .feed_add = 1,
+        .decay_first = 1,
         .logit_scale = 1,
         .value_scale = 1,
         .beta_scale = 1,
@@ -115,6 +125,39 @@ lmq_hparams_attn_scale(const struct lmq_hparams *hparams)
 {
     return hparams->attn_scale > 0 ? (float)hparams->attn_scale
                                    : 1 / sqrtf((float)hparams->head_dim);
+}
+
+bool
+lmq_adds_plainly(const struct lmq_hparams *hparams)
+{
+    const double numbers[] = {
+        hparams->attn_keep, hparams->delta_keep, hparams->feed_keep,
+        hparams->attn_add,  hparams->delta_add,  hparams->feed_add};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (numbers[i] < 1 || numbers[i] > 1)
+            return false;
+    return !hparams->has_normed_residual;
+}
+
+/* 2^(-8 (head + 1) / heads), as far as the layer goes. */
+double
+lmq_decay_rate(const struct lmq_hparams *hparams, size_t layer, size_t head)
+{
+    double exponent = 8 * (double)(head + 1) / hparams->n_delta_value_heads;
+    double of_layer =
+        hparams->decay_first - hparams->decay_step * (double)layer;
+
+    return of_layer * lmq_exp(-exponent * LN2);
+}
+
+void
+lmq_decays_by_layer(struct lmq_hparams *hparams)
+{
+    uint32_t n = hparams->n_layers;
+
+    hparams->decay_first = 1 + 1e-5;
+    hparams->decay_step = n < 2 ? 0 : 1 / (double)(n - 1);
 }
 
 size_t
@@ -260,6 +303,12 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
         }
     if (has_delta && lmq_is_convolution(h))
         h->n_delta_key_heads = h->delta_key_dim = 0;
+    if (has_delta && lmq_is_lightning(h))
+        h->conv_width = 0;
+    if (!has_delta || !lmq_is_lightning(h)) {
+        h->decay_first = usual->decay_first;
+        h->decay_step = usual->decay_step;
+    }
     if (!has_delta || lmq_is_convolution(h))
         h->has_bare_states = false;
     if (!has_delta || lmq_is_convolution(h) || h->has_bare_states ||
@@ -271,9 +320,12 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->has_step_norms = false;
     if (!has_delta || h->recurrence != LMQ_RECURRENCE_DELTA) {
         h->gate_rank = 0;
-        h->has_key_decays = h->has_sigmoid_gates = false;
+        h->has_key_decays = false;
         h->decay_floor = 0;
     }
+    if (!has_delta ||
+        (h->recurrence != LMQ_RECURRENCE_DELTA && !lmq_is_lightning(h)))
+        h->has_sigmoid_gates = false;
     if (!h->has_step_norms)
         h->has_step_norm_weights = false;
     if (!has_delta ||
@@ -450,6 +502,31 @@ settle_limits(struct lmq_hparams *h)
         h->expert_act_limit = 0;
 }
 
+/* A model that lacks a kind of blocks says nothing of what they add to. */
+static void
+settle_kept(struct lmq_hparams *h, const struct lmq_hparams *usual)
+{
+    bool has_attention = false, has_delta = false, has_feed = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        has_attention |= lmq_layer_has_attention(h, i);
+        has_delta |= lmq_layer_only_recurs(h, i);
+        has_feed |= lmq_layer_has_feed(h, i);
+    }
+    if (!has_attention) {
+        h->attn_keep = usual->attn_keep;
+        h->attn_add = usual->attn_add;
+    }
+    if (!has_delta) {
+        h->delta_keep = usual->delta_keep;
+        h->delta_add = usual->delta_add;
+    }
+    if (!has_feed) {
+        h->feed_keep = usual->feed_keep;
+        h->feed_add = usual->feed_add;
+    }
+}
+
 /* What only some attentions, some feed-forwards compute with. */
 static void
 settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
@@ -490,6 +567,7 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->layer_input_vocab = 0;
     settle_sparse(h);
     settle_limits(h);
+    settle_kept(h, usual);
 }
 
 /* ---- Numbers of layers ---- */

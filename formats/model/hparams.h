@@ -135,6 +135,8 @@ enum lmq_recurrence {
     LMQ_RECURRENCE_SELECTIVE,   /* Mamba 1: a state space of which each key
                                    decays for itself; all but values and gates
                                    is made of values */
+    LMQ_RECURRENCE_LIGHTNING,   /* a matrix whose decay is its head's and its
+                                   layer's, whatever the tokens are */
     LMQ_RECURRENCE_COUNT
 };
 
@@ -185,6 +187,11 @@ struct lmq_hparams {
     bool has_sub_norms;      /* of what the last matrix of a block looks at:
                                 that of attention, that of one feed-forward */
     double residual_scale;   /* of what is added to the residual stream; 1 */
+    bool has_normed_residual; /* blocks add to what they are given, normed */
+    /* Of that, and of what attention, a recurrence, a feed-forward adds to it;
+     * 1. */
+    double attn_keep, delta_keep, feed_keep;
+    double attn_add, delta_add, feed_add;
     double logit_scale;      /* of the logits; 1 */
     double logit_softcap;    /* cap * tanh(x / cap); 0: none */
 
@@ -240,11 +247,14 @@ struct lmq_hparams {
     double beta_scale;       /* of how much the delta rule writes; 1 */
     double decay_floor;      /* of the logarithm of what it leaves: that is no
                                 less than -this; 0: any */
+    double decay_first, decay_step; /* of a lightning one: how fast states decay
+                                in layer 0, how much slower in each further
+                                one; 1, 0 */
     uint32_t step_rank;      /* time steps by two matrices; 0: by one */
     uint32_t gate_rank;      /* likewise the gates of a delta rule */
     bool has_key_decays;     /* of a delta rule each key of a value head has a
                                 time step of its own */
-    bool has_sigmoid_gates;  /* of a delta rule; else SiLU */
+    bool has_sigmoid_gates;  /* of a delta rule, a lightning one; else SiLU */
     bool has_step_norms;     /* of what stands between these two, of keys, of
                                 queries */
     bool has_step_norm_weights;
@@ -376,6 +386,12 @@ lmq_is_convolution(const struct lmq_hparams *hparams)
     return hparams->recurrence == LMQ_RECURRENCE_CONVOLUTION;
 }
 
+static inline bool
+lmq_is_lightning(const struct lmq_hparams *hparams)
+{
+    return hparams->recurrence == LMQ_RECURRENCE_LIGHTNING;
+}
+
 /* Widths of all heads together. */
 static inline size_t
 lmq_delta_value_width(const struct lmq_hparams *hparams)
@@ -425,14 +441,23 @@ lmq_delta_decays(const struct lmq_hparams *hparams)
 }
 
 /* Of whose numbers a layer norms its result together: each value head for
- * itself, or what shares a key. */
+ * itself, what shares a key, or all. */
 static inline size_t
 lmq_delta_norm_span(const struct lmq_hparams *hparams)
 {
+    if (lmq_is_lightning(hparams))
+        return lmq_delta_value_width(hparams);
     return lmq_is_state_space(hparams)
                ? lmq_delta_value_width(hparams) / hparams->n_delta_key_heads
                : hparams->delta_value_dim;
 }
+
+/* How fast a lightning state decays: it is multiplied by exp(-this). */
+double lmq_decay_rate(const struct lmq_hparams *hparams, size_t layer,
+                      size_t head);
+/* Sets this as MiniMax 01 has it: evenly slower up to the last layer, where
+ * hardly anything decays. */
+void lmq_decays_by_layer(struct lmq_hparams *hparams);
 
 /* What queries are made of, where they are made by two matrices. */
 static inline uint32_t
@@ -446,6 +471,8 @@ uint32_t lmq_guessed_streams(const struct lmq_hparams *hparams);
 bool lmq_has_hyper_streams(const struct lmq_hparams *hparams);
 /* Numbers by which a block reads, writes and mixes streams. */
 uint32_t lmq_hyper_mixes(const struct lmq_hparams *hparams);
+/* Whether blocks add to the stream as it is. */
+bool lmq_adds_plainly(const struct lmq_hparams *hparams);
 
 /* The most that any layer has. */
 uint32_t lmq_most_heads(const struct lmq_hparams *hparams);

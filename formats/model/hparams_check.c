@@ -216,6 +216,24 @@ check_streams(const struct lmq_hparams *h, struct lmq_error *err)
     return LMQ_OK;
 }
 
+/* What blocks add to is scaled, or normed. */
+static enum lmq_status
+check_kept(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    for (uint32_t i = 0; i < h->n_layers && !lmq_adds_plainly(h); i++)
+        if (h->residual != LMQ_RESIDUAL_SEQUENTIAL ||
+            lmq_layer_is(h, i, LMQ_LAYER_BESIDE) || h->n_streams > 0 ||
+            h->residual_rank > 0 || h->norm_gate_rank > 0 ||
+            (h->has_normed_residual &&
+             lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u has something else beside the stream "
+                            "that its blocks add to, which is scaled or "
+                            "normed before",
+                            i);
+    return LMQ_OK;
+}
+
 /* What is remembered from layer to layer is of one time through them. */
 static enum lmq_status
 check_loops(const struct lmq_hparams *h, struct lmq_error *err)
@@ -336,11 +354,17 @@ check_delta(const struct lmq_hparams *h, struct lmq_error *err)
         has_delta |= lmq_layer_is(h, i, LMQ_LAYER_DELTA);
     if (!has_delta)
         return LMQ_OK;
-    if (inner == 0 || h->conv_width == 0)
+    if (inner == 0 || (h->conv_width == 0 && !lmq_is_lightning(h)))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "recurrent layers have %u heads of %u dimensions and "
                         "see %u tokens, expected none of these to be 0",
                         values, h->delta_value_dim, h->conv_width);
+    if (lmq_is_lightning(h) &&
+        !(h->decay_first >= h->decay_step * (h->n_layers - 1)))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "states that decay by %g in the first layer and by %g "
+                        "less in each further one grow in the last of %u",
+                        h->decay_first, h->decay_step, h->n_layers);
     if (has_keys && (keys == 0 || key == 0))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "recurrent layers have %u key heads of %u "
@@ -397,7 +421,7 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
     static enum lmq_status (*const checks[])(const struct lmq_hparams *h,
                                              struct lmq_error *err) = {
         check_numbers, check_heads, check_full_heads, check_borrowing,
-        check_layer_inputs, check_streams, check_loops, check_rope,
+        check_layer_inputs, check_streams, check_kept, check_loops, check_rope,
         check_halves, check_beside, check_delta, check_experts};
     enum lmq_status status = LMQ_OK;
 

@@ -185,7 +185,8 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         {mixes && !is_alone, ATTENTION},
         {mixes && has_states && !is_alone, BESIDE},
         {has_states, STATES},
-        {has_states, is_state_space ? STATE_SPACE : DELTA_RULE},
+        {has_states && is_state_space, STATE_SPACE},
+        {has_states && h->recurrence == LMQ_RECURRENCE_DELTA, DELTA_RULE},
         {mixes && (is_alone ? has_states : h->has_attn_gate), OUTPUT_GATE},
         {!borrows, OWN_KEYS},
         {has_values, OWN_VALUES},
@@ -251,6 +252,10 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, bool has_experts)
         return h->norm_gate_rank > 0;
     case LMQ_ROLE_DELTA_NORM:
         return !h->has_bare_states;
+    case LMQ_ROLE_DELTA_ALPHA:
+    case LMQ_ROLE_DELTA_DECAY:
+    case LMQ_ROLE_DELTA_CONV:
+        return !lmq_is_lightning(h);
     case LMQ_ROLE_DELTA_ALPHA_A:
         return h->step_rank > 0;
     case LMQ_ROLE_DELTA_ALPHA_NORM:
@@ -341,7 +346,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t value = lmq_layer_value_dim(h, layer);
     uint64_t rotary = lmq_hparams_rotary_dim(h);
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
-    bool is_state_space = lmq_is_state_space(h);
+    bool has_wide_norm = lmq_is_state_space(h) || lmq_is_lightning(h);
     uint64_t hidden = place->item >= 0 ? h->expert_dim
                                        : lmq_layer_hidden_dim(h, layer);
     uint64_t v = n_kv * value, out = n_heads * value;
@@ -386,8 +391,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
         [LMQ_ROLE_DELTA_DECAY] = {lmq_delta_decays(h), 0},
         [LMQ_ROLE_DELTA_CONV] = {lmq_delta_channels(h), h->conv_width},
-        [LMQ_ROLE_DELTA_NORM] = {is_state_space ? lmq_delta_value_width(h)
-                                                : h->delta_value_dim,
+        [LMQ_ROLE_DELTA_NORM] = {has_wide_norm ? values : h->delta_value_dim,
                                  0},
         [LMQ_ROLE_STATE_SKIP] = {h->n_delta_value_heads, 0},
         [LMQ_ROLE_STATE_Q] = {keys, h->dim},

@@ -201,6 +201,8 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.self_attn.k_conv.conv", LMQ_ROLE_DELTA_CONV_K, READ},
     {"layers.#.self_attn.v_conv.conv", LMQ_ROLE_DELTA_CONV_V, READ},
     {"layers.#.self_attn.o_norm", LMQ_ROLE_DELTA_NORM, READ},
+    {"layers.#.self_attn.output_gate", LMQ_ROLE_ATTN_GATE, READ}, /* MiniMax */
+    {"layers.#.self_attn.norm", LMQ_ROLE_DELTA_NORM, READ},
     {"layers.#.block_sparse_moe.gate.e_score_correction_bias!",
      LMQ_ROLE_ROUTER_CORRECTION, READ},
     {"layers.#.block_sparse_moe.gate_proj", LMQ_ROLE_FFN_GATE, READ},

@@ -1,7 +1,8 @@
 /*
  * recurrent.c - layers that remember a state: the gated delta rule, as in Qwen
- * 3 Next and 3.5; the state space of Mamba 2, of Mamba 1; and short
- * convolutions, as in LFM 2, which need no more than convolve.c.
+ * 3 Next and 3.5; the state space of Mamba 2, of Mamba 1; lightning attention,
+ * as in MiniMax 01; and short convolutions, as in LFM 2, which need no more
+ * than convolve.c.
  *
  *   q = W_q xn, k = W_k xn, v = W_v xn      (n, key or value heads, dim)
  *   z = W_gate xn, a = W_alpha xn
@@ -28,6 +29,11 @@
  *   of which a selective one makes q, k and a = W_alpha (W_alpha_a v) of v,
  *   which alone goes through the convolution; and each key has a decay of its
  *   own: row i of S is multiplied by exp(-exp(A[i]) step)
+ *
+ *   lightning attention, without a convolution: q, k, v = silu(q, k, v)
+ *       S = exp(-rate) S + k v              a rate of the layer and the head
+ *       o = q S
+ *   attention = rmsnorm(o) * sigmoid(z)     over all heads; or silu(z)
  *
  * Without norms of states attention is what stands there in brackets. Beside
  * attention the matrices have names of their own.
@@ -90,6 +96,15 @@ set_lengths(const struct lmq_member *member)
 
 /* A sigmoid of more is 1, or next to nothing. */
 #define MOST_RATE 80.0f
+
+/* What each token leaves of a lightning state. */
+static float
+fixed_decay(const struct lmq_member *member, size_t head)
+{
+    double left = lmq_exp(-lmq_decay_rate(member->h, member->index, head));
+
+    return left < (double)LEAST_LEFT ? 0 : (float)left;
+}
 
 /* What a time step leaves of the state. */
 static float
@@ -241,6 +256,16 @@ state_space_step(const struct lmq_member *member, const struct token *token)
     kernels->mul(o, token->z, values); /* o = (o + D v) silu(z) */
 }
 
+/* o = q S, after S took it in. */
+static void
+lightning_step(const struct lmq_member *member, const struct token *token)
+{
+    member->kernels->recur(token->s, member->h->delta_key_dim,
+                           member->h->delta_value_dim, token->decay, false,
+                           token->k, token->v, token->q,
+                           token->o); /* S = decay S + k v; o = q S */
+}
+
 /* All tokens of one value head in one of the sequences. */
 static void
 walk_head(const struct lmq_member *member, size_t head, size_t sequence)
@@ -253,6 +278,8 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
     size_t length = lmq_member_length(member), first = sequence * length;
     size_t n_decays = lmq_delta_steps(h) / n_heads;
     float *s = member->kv[sequence].state + head * keys * values;
+    bool is_lightning = lmq_is_lightning(h);
+    float fixed = is_lightning ? fixed_decay(member, head) : 0;
     struct token token = {.head = head, .s = s};
 
     if (member->position == 0)
@@ -265,9 +292,11 @@ walk_head(const struct lmq_member *member, size_t head, size_t sequence)
         token.v = work->v + i * values;
         token.z = work->attn_gate + i * values;
         token.o = work->attention + i * values;
-        token.decay = work->delta_alpha + i * n_decays;
-        token.beta = work->delta_beta[i];
-        if (lmq_is_state_space(member->h))
+        token.decay = is_lightning ? &fixed : work->delta_alpha + i * n_decays;
+        token.beta = is_lightning ? 1 : work->delta_beta[i];
+        if (is_lightning)
+            lightning_step(member, &token);
+        else if (lmq_is_state_space(member->h))
             state_space_step(member, &token);
         else
             delta_step(member, &token);
@@ -307,19 +336,58 @@ walk_piece(const struct lmq_member *member,
     }
 }
 
-/* attention = rmsnorm(attention), of the heads that share a key. */
+/* attention = rmsnorm(attention), of the heads that share a key; or of all. */
 static void
 norm_shared(const struct lmq_member *member)
 {
     const float *weight = member->layer->attention.delta_norm.weight;
-    size_t n_norms = member->h->n_delta_key_heads, from, to;
-    size_t span = lmq_delta_norm_span(member->h);
+    size_t span = lmq_delta_norm_span(member->h), from, to;
+    size_t n_norms = lmq_delta_value_width(member->h) / span;
 
     lmq_member_share(member, member->n * n_norms, &from, &to);
     for (size_t i = from; i < to; i++) {
         float *o = member->work->attention + i * span;
         member->kernels->rmsnorm(o, weight + i % n_norms * span, span,
                                  state_eps(member->h), o);
+    }
+}
+
+/* ---- Lightning attention ---- */
+
+/* q, k, v = silu(q, k, v): each token's own. */
+static void
+activate_heads(const struct lmq_member *member)
+{
+    const struct lmq_work *work = member->work;
+    size_t keys = lmq_delta_key_width(member->h), from, to;
+    size_t values = lmq_delta_value_width(member->h);
+
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        member->kernels->silu(work->q + t * keys, keys);
+        member->kernels->silu(work->k + t * keys, keys);
+        member->kernels->silu(work->v + t * values, values);
+    }
+}
+
+/* attention = norm(attention) * sigmoid(z), or silu(z). */
+static void
+norm_and_gate(const struct lmq_member *member)
+{
+    const struct lmq_kernels *kernels = member->kernels;
+    size_t width = lmq_delta_value_width(member->h), from, to;
+
+    if (!member->h->has_bare_states)
+        norm_shared(member);
+    lmq_barrier(member); /* tokens are cut otherwise than heads */
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to; t++) {
+        float *z = member->work->attn_gate + t * width;
+        if (member->h->has_sigmoid_gates)
+            kernels->sigmoid(z, width);
+        else
+            kernels->silu(z, width);
+        kernels->mul(member->work->attention + t * width, z, width);
     }
 }
 
@@ -340,6 +408,16 @@ walk_heads(const struct lmq_member *member)
         for (size_t i = member->number; i < n_heads; i += member->n_members)
             for (size_t j = 0; j < member->work->n_sequences; j++)
                 walk_head(member, i, j);
+}
+
+static void
+walk_lightning(const struct lmq_member *member)
+{
+    activate_heads(member);
+    lmq_barrier(member); /* a head reads its part of all tokens */
+    walk_heads(member);
+    lmq_barrier(member); /* all heads are normed together */
+    norm_and_gate(member);
 }
 
 static void
@@ -469,6 +547,10 @@ lmq_recurrent_attention(const struct lmq_member *member,
     make_of_input(member, xn); /* q, k, v, z, a, b */
     if (lmq_is_convolution(member->h)) {
         lmq_convolve_products(member); /* heads = q conv(k v) */
+        return;
+    }
+    if (lmq_is_lightning(member->h)) {
+        walk_lightning(member);
         return;
     }
     lmq_convolve_heads(member); /* q, k, v = silu(conv(q, k, v)) */

@@ -60,6 +60,8 @@ LING3 = dict({k: v for k, v in LATENT.items() if k != "n_routed_experts"},
 HY4 = dict({k: v for k, v in LATENT.items() if k != "first_k_dense_replace"},
            q_lora_rank=16, index_topk=192, index_head_dim=16, index_n_heads=2,
            indexer_types=["full", "full", "shared", "shared"])
+MINIMAX1 = dict(SIZES, num_local_experts=6, num_experts_per_tok=2,
+                block_size=32)
 
 GLM5NEXT = dict({k: v for k, v in LATENT.items() if k not in
                  ("first_k_dense_replace", "qk_rope_head_dim")},
@@ -697,6 +699,15 @@ TABLE = [
             hc_sinkhorn_iters=3, rms_norm_eps=1e-4, n_group=4, topk_group=2,
             layer_types=["indexed_attention", "linear_attention"] * 2,
             mlp_layer_types=["sparse"] * 4), vision_config=GLM5VISION)),
+    ("MiniMax 01", "minimax", dict(MINIMAX1, rms_norm_eps=1e-6,
+        **dict.fromkeys(("full_attn_alpha_factor", "linear_attn_alpha_factor",
+                         "mlp_alpha_factor"), 2.5))),
+    ("MiniMax 01 (two scales each)", "minimax", dict(MINIMAX1, head_dim=12,
+        layer_types=["linear_attention"] * 2 + ["full_attention"] +
+        ["linear_attention"], full_attn_alpha_factor=1.5,
+        full_attn_beta_factor=0.75, linear_attn_alpha_factor=2,
+        linear_attn_beta_factor=1.25, mlp_alpha_factor=1.75,
+        mlp_beta_factor=0.5)),
     ("MiniMax M3", "minimax_m3_vl_text", MINIMAX3),
     ("text of MiniMax M3", "minimax_m3_vl", dict(text_config=dict(MINIMAX3,
         shared_intermediate_size=40, swiglu_alpha=1.4, swiglu_limit=1.5,

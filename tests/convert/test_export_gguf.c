@@ -121,6 +121,7 @@ static const struct {
     {"mimo2-library", "has no experts, it would be taken for one with"},
     {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
     {"minimax-m3", "has tensors that"}, {"glm5-next", "chooses by"},
+    {"minimax01", "delta_keep"},
 };
 
 static const char *const nameless[] = {

@@ -26,7 +26,7 @@
 static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
     recurrent_families, mamba_families, later_families, plain_families,
-    latest_families, further_families, uneven_families,
+    latest_families, further_families, uneven_families, linear_families,
 };
 
 const struct family *
@@ -268,6 +268,8 @@ make_recurrence(struct family_model *m, struct oracle_delta *w)
                       ? values
                       : s->delta_keys * s->delta_key_dim;
     bool has_lengths = s->recurrence == ORACLE_DELTA_RULE;
+    bool has_steps = s->recurrence != ORACLE_CONVOLUTION &&
+                     s->recurrence != ORACLE_LIGHTNING;
     bool is_selective = s->recurrence == ORACLE_SELECTIVE;
     bool is_space = is_selective || s->recurrence == ORACLE_STATE_SPACE;
     size_t seen = is_selective ? values : s->dim;
@@ -282,6 +284,8 @@ make_recurrence(struct family_model *m, struct oracle_delta *w)
             w->gate_a = make_linear(m, s->gate_rank, s->dim, 1, 0);
         w->gate = make_linear(m, values,
                               s->gate_rank > 0 ? s->gate_rank : s->dim, 1, 0);
+    }
+    if (has_steps) {
         if (s->step_rank > 0)
             w->alpha_a = make_linear(m, s->step_rank, seen, 1, 0);
         w->alpha = make_linear(m, steps,
@@ -290,11 +294,14 @@ make_recurrence(struct family_model *m, struct oracle_delta *w)
     }
     if (s->recurrence == ORACLE_DELTA_RULE)
         w->beta = make_linear(m, s->delta_values, s->dim, 1, 0);
-    if (s->recurrence != ORACLE_CONVOLUTION)
+    if (has_steps)
         w->decay = normals(
             m, s->delta_values * (is_selective ? s->delta_key_dim : 1), -1,
             0.7);
-    w->conv = normals(m, oracle_channels(s) * s->conv_width, 0.4, 0.3);
+    if (s->recurrence == ORACLE_LIGHTNING)
+        w->norm = make_norm(m, values, values, 1);
+    else
+        w->conv = normals(m, oracle_channels(s) * s->conv_width, 0.4, 0.3);
     if (s->has_conv_bias)
         w->conv_bias = normals(m, oracle_channels(s), 0, BIAS_SIZE);
     if (s->recurrence == ORACLE_DELTA_RULE)

@@ -53,6 +53,7 @@ enum stored_as {
     AS_OF_VALUES,      /* rows of latents of time steps, keys, queries */
     AS_SKIP,           /* a number for each value head; the full name */
     AS_DELTA_QKV,      /* rows of queries, keys, values */
+    AS_DELTA_QKV_BY_HEAD, /* of each key head: its query, the key, the value */
     AS_DELTA_QKVZ,     /* of each key head: query, key, values, gates */
     AS_DELTA_BA,       /* likewise beta and alpha */
     AS_Q_GATE,         /* of each head: its query, its gate */
@@ -178,7 +179,7 @@ extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
 extern const struct family llama_families[], other_families[],
     expert_families[], older_families[], recurrent_families[],
     mamba_families[], later_families[], plain_families[], latest_families[],
-    further_families[], uneven_families[];
+    further_families[], uneven_families[], linear_families[];
 
 /* Of those whose layers are of several kinds. */
 #define MIXED_KEYS                                                            \

@@ -246,8 +246,8 @@ write_delta_fused(const struct writer *w, const struct stored *as,
         fuse(w, as, made, 3, 1);
     else if (as->as == AS_VALUES_GATES)
         fuse(w, as, v_gate, 2, 1);
-    else if (as->as == AS_DELTA_QKV)
-        fuse(w, as, qkvz, 3, 1);
+    else if (as->as == AS_DELTA_QKV || as->as == AS_DELTA_QKV_BY_HEAD)
+        fuse(w, as, qkvz, 3, as->as == AS_DELTA_QKV ? 1 : n_keys);
     else if (as->as == AS_DELTA_QKVZ)
         fuse(w, as, qkvz, 4, n_keys);
     else
@@ -383,10 +383,9 @@ write_mask(const struct writer *w, const struct stored *as, const void *parts)
 
     (void)parts;
     name_tensor(w, name, sizeof(name) - strlen("masked_"), as->name, 0, "");
-    struct build_tensor *mask =
-        build_add(w->to, name, (uint64_t[]){1, 1, n, n}, 4);
+    float *mask = build_add(w->to, name, (uint64_t[]){1, 1, n, n}, 4)->x;
     for (size_t i = 0; i < n * n; i++)
-        mask->x[i] = i % n <= i / n;
+        mask[i] = i % n <= i / n;
     memcpy(strrchr(name, '.'), ".masked_bias", sizeof(".masked_bias"));
     build_add(w->to, name, NULL, 0)->x[0] = -1e9f;
 }
@@ -587,6 +586,7 @@ static void (*const writers[])(const struct writer *w,
     [AS_WEIGHT] = write_weight,
     [AS_PLAIN_NORM] = write_norm,
     [AS_DELTA_QKV] = write_delta_fused,
+    [AS_DELTA_QKV_BY_HEAD] = write_delta_fused,
     [AS_DELTA_QKVZ] = write_delta_fused,
     [AS_DELTA_BA] = write_delta_fused,
     [AS_DECAYS] = write_decays,

@@ -9,11 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What attention (0), a recurrence (1) or a feed-forward (2) gives, to what it
+ * was given or to what that was made of. */
 static void
-add(const struct oracle *o, const double *y)
+add(const struct oracle *o, size_t kind, const double *in, const double *y)
 {
+    double keep = oracle_or_one(o->s->keeps[kind]);
+    double scale = oracle_or_one(o->s->residual_scale) *
+                   oracle_or_one(o->s->adds[kind]);
+
     for (size_t i = 0; i < o->n * o->s->dim; i++)
-        o->x[i] += oracle_or_one(o->s->residual_scale) * y[i];
+        o->x[i] = keep * (o->s->adds_to_normed ? in[i] : o->x[i]) +
+                  scale * y[i];
+}
+
+static size_t
+kind_of(const struct oracle *o, size_t layer)
+{
+    return oracle_pattern(o->s->delta, layer) && !o->s->is_beside;
 }
 
 /* ---- Inputs of layers ---- */
@@ -390,7 +403,7 @@ run_half(struct oracle *o, size_t layer)
                   : w->mlp.up.w == NULL ? oracle_experts(o, w, in, in)
                                        : oracle_feed(o, layer, in);
 
-    add(o, out);
+    add(o, mixes ? kind_of(o, layer) : 2, in, out);
     free(in);
     free(out);
 }
@@ -419,7 +432,7 @@ run_layer(struct oracle *o, size_t layer)
 
     oracle_norm_rows(o->s, &w->attn_post_norm, mixed, o->n, dim, dim);
     if (!o->s->is_parallel)
-        add(o, mixed);
+        add(o, kind_of(o, layer), in, mixed);
     if (w->bypass_a.w != NULL)
         bypass(o, w, in);
     double *second = o->s->is_parallel && w->ffn_norm.span == 0
@@ -432,8 +445,8 @@ run_layer(struct oracle *o, size_t layer)
                       : oracle_feed(o, layer, second);
     oracle_norm_rows(o->s, &w->ffn_post_norm, out, o->n, dim, dim);
     if (o->s->is_parallel)
-        add(o, mixed);
-    add(o, out);
+        add(o, kind_of(o, layer), in, mixed);
+    add(o, 2, second, out);
     if (o->s->streams > 0)
         correct_streams(o, w, predicted);
     free(predicted);

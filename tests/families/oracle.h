@@ -52,7 +52,8 @@ struct oracle_delta {
                                 of a state space the other way round, of a
                                 selective one values */
     float *conv_bias;        /* (channels), or NULL */
-    struct oracle_norm norm; /* of a value head, or of those of a key head */
+    struct oracle_norm norm; /* of a value head, of those of a key head, or of
+                                all */
     float *skip;             /* (value heads), of a state space */
 };
 
@@ -136,7 +137,8 @@ enum oracle_recurrence {
     ORACLE_DELTA_RULE,
     ORACLE_STATE_SPACE, /* Mamba 2 */
     ORACLE_CONVOLUTION, /* of keys times values */
-    ORACLE_SELECTIVE    /* Mamba 1 */
+    ORACLE_SELECTIVE,   /* Mamba 1 */
+    ORACLE_LIGHTNING    /* MiniMax 01 */
 };
 
 enum oracle_router {
@@ -168,6 +170,10 @@ struct oracle_shape {
     double act_limit, expert_act_limit;
     const char *limited, *limited_experts;
     double embedding_scale, residual_scale, logit_scale; /* 0: 1 */
+    bool adds_to_normed;     /* blocks add to what they were given */
+    /* Of that, and of what attention, a recurrence, a feed-forward gives; 0:
+     * 1. */
+    double keeps[3], adds[3];
     double logit_cap;
 
     size_t value_dim;        /* 0: head_dim */

@@ -449,6 +449,61 @@ state_space(const struct oracle *o, const struct oracle_delta *w,
     return out;
 }
 
+/* ---- Lightning attention ---- */
+
+/* y = silu(W x). */
+static double *
+activated(const struct oracle *o, const struct oracle_linear *l,
+          const double *x)
+{
+    double *y = oracle_apply(l, x, o->n);
+
+    for (size_t i = 0; i < o->n * l->rows; i++)
+        y[i] = oracle_silu(y[i]);
+    return y;
+}
+
+/* Each earlier token counts by how far away it is: no state at all. */
+static double *
+lightning(const struct oracle *o, size_t layer, const struct oracle_delta *w,
+          const double *x)
+{
+    const struct oracle_shape *s = o->s;
+    size_t keys = s->delta_key_dim, values = s->delta_value_dim;
+    size_t heads = s->delta_values, width = heads * values;
+    double *q = activated(o, &w->q, x), *k = activated(o, &w->k, x);
+    double *v = activated(o, &w->v, x), *gate = oracle_apply(&w->gate, x, o->n);
+    double *mixed = oracle_doubles(o->n * width);
+    double slower = 1 - (double)layer / ((double)s->layers - 1 + 1e-5) + 1e-5;
+
+    for (size_t i = 0; i < o->n * heads; i++) {
+        size_t t = i / heads, head = i % heads;
+        double rate =
+            pow(0.5, 8 * ((double)head + 1) / (double)heads) * slower;
+        for (size_t j = 0; j <= t; j++) {
+            double score = 0;
+            for (size_t r = 0; r < keys; r++)
+                score += q[i * keys + r] * k[(j * heads + head) * keys + r];
+            for (size_t c = 0; c < values; c++)
+                mixed[i * values + c] += score * exp(-rate * (double)(t - j)) *
+                                         v[(j * heads + head) * values + c];
+        }
+    }
+    struct oracle_shape states = *s;
+    if (s->state_eps > 0)
+        states.eps = s->state_eps;
+    oracle_norm_rows(&states, &w->norm, mixed, o->n, width, width);
+    for (size_t i = 0; i < o->n * width; i++)
+        mixed[i] *= oracle_sigmoid(gate[i]);
+    double *out = oracle_apply(&w->out, mixed, o->n);
+    free(q);
+    free(k);
+    free(v);
+    free(gate);
+    free(mixed);
+    return out;
+}
+
 /* ---- Short convolutions ---- */
 
 static double *
@@ -476,9 +531,13 @@ short_convolution(const struct oracle *o, const struct oracle_delta *w,
 /* ---- Whatever the layer has ---- */
 
 static double *
-recur(const struct oracle *o, const struct oracle_delta *w, const double *x)
+recur(const struct oracle *o, size_t layer, const double *x)
 {
+    const struct oracle_delta *w = &o->model->layers[layer].delta;
+
     switch (o->s->recurrence) {
+    case ORACLE_LIGHTNING:
+        return lightning(o, layer, w, x);
     case ORACLE_STATE_SPACE:
     case ORACLE_SELECTIVE:
         return state_space(o, w, x);
@@ -494,7 +553,7 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
 {
     const struct oracle_shape *s = o->s;
     const struct oracle_layer *w = &o->model->layers[layer];
-    double *state = w->delta.q.w != NULL ? recur(o, &w->delta, x) : NULL;
+    double *state = w->delta.q.w != NULL ? recur(o, layer, x) : NULL;
 
     if (state != NULL && !s->is_beside)
         return state;

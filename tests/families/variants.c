@@ -279,8 +279,7 @@ describe_beside(struct lmq_hparams *h)
     h->conv_width = 4;
 }
 
-/* A layer of each of both kinds has its norms behind its blocks, which look at
- * the same stream. */
+/* A layer of each of both kinds has its norms behind its blocks. */
 static void
 describe_mixed(struct lmq_hparams *h)
 {
@@ -318,6 +317,7 @@ static const struct {
     {"inside", variant_inside, true},
     {"uneven", variant_uneven, true},
     {"hyper", variant_hyper, true},
+    {"kept", variant_kept, true},
 };
 
 size_t
@@ -453,13 +453,11 @@ add_recurrence(struct builder *b, int32_t l)
     struct lmq_place skip = {LMQ_ROLE_STATE_SKIP, LMQ_PART_WEIGHT, l, -1};
     uint64_t n = h->n_delta_value_heads, channels = lmq_delta_channels(h);
     bool has_biases = b->has_biases, has_state = !lmq_is_convolution(h);
-    bool is_selective = h->recurrence == LMQ_RECURRENCE_SELECTIVE;
-    bool is_space =
-        is_selective || h->recurrence == LMQ_RECURRENCE_STATE_SPACE;
+    bool is_selective = lmq_is_selective(h), is_space = lmq_is_state_space(h);
+    bool has_steps = has_state && !lmq_is_lightning(h);
     uint64_t seen = is_selective ? values : h->dim;
-    bool is_delta = has_state && !is_space;
-    bool by_key = is_delta && h->has_key_decays;
-    uint64_t steps = by_key ? n * h->delta_key_dim : n;
+    bool is_delta = h->recurrence == LMQ_RECURRENCE_DELTA;
+    uint64_t steps = is_delta ? lmq_delta_steps(h) : n;
     uint64_t gates = is_delta ? h->gate_rank : 0;
     uint64_t latents = is_delta || is_selective ? h->step_rank : 0;
 
@@ -467,9 +465,10 @@ add_recurrence(struct builder *b, int32_t l)
     add_recurrent(b, LMQ_ROLE_ATTN_Q, l, keys, seen);
     add_recurrent(b, LMQ_ROLE_ATTN_K, l, keys, seen);
     add_recurrent(b, LMQ_ROLE_ATTN_V, l, values, h->dim);
-    if (has_state) {
+    if (has_state)
         add_recurrent(b, LMQ_ROLE_ATTN_GATE, l, values,
                       gates > 0 ? gates : h->dim);
+    if (has_steps) {
         add_matrix(b, LMQ_ROLE_DELTA_ALPHA, l, -1, steps,
                    latents > 0 ? latents : h->dim);
         add_bias(b, alpha, steps);
@@ -482,14 +481,15 @@ add_recurrence(struct builder *b, int32_t l)
         add_step_norms(b, l);
     if (is_delta)
         add_matrix(b, LMQ_ROLE_DELTA_BETA, l, -1, n, h->dim);
-    if (has_state)
-        add(b, place, 0, is_selective ? n * h->delta_key_dim : n, -1, 0.7);
-    add_matrix(b, LMQ_ROLE_DELTA_CONV, l, -1, channels, h->conv_width);
+    if (has_steps)
+        add(b, place, 0, lmq_delta_decays(h), -1, 0.7);
+    if (has_steps || !has_state)
+        add_matrix(b, LMQ_ROLE_DELTA_CONV, l, -1, channels, h->conv_width);
     if (is_space && has_biases)
         add_bias(b, conv, channels);
     place.role = LMQ_ROLE_DELTA_NORM;
     if (has_state && !h->has_bare_states)
-        add(b, place, 0, is_space ? values : h->delta_value_dim, 1, 0.1);
+        add(b, place, 0, is_delta ? h->delta_value_dim : values, 1, 0.1);
     if (is_space)
         add(b, skip, 0, n, 1, 0.3);
     add_recurrent(b, LMQ_ROLE_ATTN_OUT, l, h->dim, values);

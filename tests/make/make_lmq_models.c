@@ -336,6 +336,20 @@ describe_mixed(struct lmq_hparams *h)
     h->state_eps = 0.01;
 }
 
+static void
+describe_kept(struct lmq_hparams *h)
+{
+    describe_delta(h);
+    h->recurrence = LMQ_RECURRENCE_LIGHTNING;
+    h->has_sigmoid_gates = h->has_normed_residual = true;
+    h->decay_first = 1.25;
+    h->decay_step = 0.5;
+    h->attn_keep = h->feed_keep = 1.5;
+    h->delta_keep = 2;
+    h->attn_add = h->delta_add = 0.75;
+    h->feed_add = 0.5;
+}
+
 /* Latents of gates and of time steps, of which each key has one; no layer has
  * positions, though a part of the keys is shared as if it turned. */
 static void
@@ -433,6 +447,8 @@ static const struct {
      "streams of which blocks read a sum, and which mix."},
     {"hyper-mean", describe_hyper_mean, true, "rows",
      "streams of which blocks read a sum, and the head the mean."},
+    {"kept", describe_kept, false, "rows",
+     "lightning attention, and blocks that add to what they are given."},
 };
 
 static void

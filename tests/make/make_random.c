@@ -136,6 +136,8 @@ describe_recurrence(struct lmq_hparams *h)
     h->has_key_decays = once_in(2);
     h->has_sigmoid_gates = once_in(2);
     h->decay_floor = once_in(2) ? number(0.1, 6) : 0;
+    h->decay_first = number(0.5, 2);
+    h->decay_step = number(0, 0.5) / h->n_layers;
     for (uint32_t i = 0; i < h->n_layers; i++) {
         if (once_in(2))
             h->layers[i] |= LMQ_LAYER_DELTA |
@@ -400,6 +402,26 @@ describe_experts(struct lmq_hparams *h)
                                        : LMQ_GROUP_SCORE_BEST_TWO;
 }
 
+/* What blocks add to is theirs alone then. */
+static void
+describe_kept(struct lmq_hparams *h)
+{
+    double *const numbers[] = {&h->attn_keep, &h->delta_keep, &h->feed_keep,
+                               &h->attn_add,  &h->delta_add,  &h->feed_add};
+
+    if (h->residual != LMQ_RESIDUAL_SEQUENTIAL || once_in(2))
+        return;
+    h->n_streams = h->residual_rank = h->norm_gate_rank = 0;
+    h->has_normed_residual = once_in(2);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        h->layers[i] &= (uint16_t)~LMQ_LAYER_BESIDE;
+        if (lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER)
+            h->has_normed_residual = false;
+    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        *numbers[i] = once_in(3) ? 1 : number(0.5, 1.5);
+}
+
 /* Number i: described, written, converted, read. */
 static void
 make_one(const char *folder, unsigned long i)
@@ -425,6 +447,7 @@ make_one(const char *folder, unsigned long i)
     describe_loops(h);
     describe_layers(h);
     describe_experts(h);
+    describe_kept(h);
     snprintf(source, sizeof(source), "%s/source", folder);
     snprintf(path, sizeof(path), "%s/%lu.lmq", folder, i);
     snprintf(text, sizeof(text), "%s/%lu.txt", folder, i);

@@ -120,11 +120,12 @@ for _type, _limit, _default, _least, _names in (
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
          'score_growth glu_limit glu_offset sparse_cut act_limit '
          'expert_act_limit latent_eps router_reach '
-         'router_softcap state_eps decay_floor stream_eps stream_floor'),
+         'router_softcap state_eps decay_floor decay_step stream_eps stream_floor'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
-         'activation_slope value_scale beta_scale stream_gain'),
+         'activation_slope value_scale beta_scale attn_keep delta_keep feed_keep '
+         'attn_add delta_add feed_add decay_first stream_gain'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
          'embedding_norm sinks attn_gate attn_gate_by_head attn_gate_softplus raw_latents '
@@ -132,7 +133,7 @@ for _type, _limit, _default, _least, _names in (
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
          'step_norms step_norm_weights key_decays sigmoid_gates '
-         'sub_norms mixture_norm loop_norm stream_mean glu_limit_of_experts'),
+         'sub_norms mixture_norm loop_norm stream_mean glu_limit_of_experts normed_residual'),
         ('word', 'guessed hyper', 'guessed', None, 'stream_kind'),
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
@@ -142,7 +143,7 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),
         ('word', 'softmax softmax_chosen sigmoid near sigmoid_chosen', 'softmax', None, 'router'),
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
-        ('word', 'delta state_space convolution selective', 'delta', None,
+        ('word', 'delta state_space convolution selective lightning', 'delta', None,
          'recurrence'),
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '

@@ -55,14 +55,15 @@ class Description:
         self.has_state = self.recurrence != 'convolution'   # a recurrent layer
         self.selective = self.recurrence == 'selective'
         if self.recurrence != 'delta':
-            self.gate_rank, self.key_decays, self.sigmoid_gates = 0, False, False
+            self.gate_rank, self.key_decays = 0, False
+            self.sigmoid_gates &= self.recurrence == 'lightning'
             self.step_rank *= self.selective
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
                     'glu_offset act_limit expert_act_limit router_reach router_softcap '
-                    'value_scale state_eps beta_scale decay_floor stream_gain '
-                    'stream_floor').split():
+                    'value_scale state_eps beta_scale decay_floor attn_keep delta_keep '
+                    'feed_keep attn_add delta_add feed_add stream_gain stream_floor').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
     def place(self, layer):
@@ -191,6 +192,17 @@ class Description:
            and not self.layer_input_dim and not self.n_streams, 'n_loops')
         m5(not self.norm_gate_rank or self.residual == 'sequential'
            and 'after' not in map(self.place, range(self.n_layers)), 'norm_gate_rank')
+        used = [(self.attention, 'attn'), (self.alone, 'delta'),
+                (set(range(self.n_layers)) - self.bare, 'feed')]
+        odd = self.normed_residual or any(
+            getattr(self, name + end) != 1 for where, name in used if where
+            for end in ('_keep', '_add'))
+        m5(not odd or self.residual == 'sequential' and not self.delta - self.alone
+           and not self.n_streams and not self.residual_rank
+           and not self.norm_gate_rank
+           and not (self.normed_residual
+                    and 'after' in map(self.place, range(self.n_layers))),
+           'what blocks add to')
         m5(not self.raw_latents or 2 * self.q_lora_rank <= HUGE, 'raw_latents')
         m5(not self.expert_norms or not self.n_experts
            or self.residual == 'sequential', 'expert_norms')
@@ -205,7 +217,10 @@ class Description:
         if self.delta:
             keys, values = self.n_delta_key_heads, self.n_delta_value_heads
             c, d = self.delta_key_dim, self.delta_value_dim
-            m5(min(values, d, self.conv_width) >= 1, 'recurrence')
+            lightning = self.recurrence == 'lightning'
+            m5(min(values, d, self.conv_width or lightning) >= 1, 'recurrence')
+            m5(not lightning or self.decay_first
+               >= self.decay_step * (self.n_layers - 1), 'decay_first')
             if self.has_state:
                 m5(min(keys, c) >= 1 and values % keys == 0, 'heads of a recurrence')
             else:
@@ -356,9 +371,12 @@ class Description:
                 roles += [66] if attends else []
                 roles += [67] if feeds and not self.has_experts(i) else []
             if i in self.delta:
-                roles += [36] + ([5, 6, 7] if i in self.alone else [56, 57, 58, 60])
+                lightning = self.recurrence == 'lightning'
+                roles += [] if lightning else [36]
+                roles += ([5, 6, 7] if i in self.alone else [56, 57, 58, 60])
                 if self.has_state:
-                    roles += [33, 34 if self.recurrence == 'delta' else 55, 35]
+                    if not lightning:
+                        roles += [33, 34 if self.recurrence == 'delta' else 55, 35]
                     roles += [32 if i in self.alone else 59]
                     roles += [] if self.bare_states else [37]
                     roles += [61] if self.step_rank else []
@@ -609,8 +627,28 @@ class Computation:
             results = self.norm(results, 66, layer)
         return self.product(results, 8, layer)
 
+    def lightning(self, u, layer, *roles):
+        d, n, heads = self.d, len(u), self.d.n_delta_value_heads
+        q, k, v = (z * sigmoid(z) for z in (self.product(u, role, layer)
+                                            for role in roles[:3]))
+        keys, c, results = d.n_delta_key_heads, d.delta_key_dim, []
+        far = np.arange(n)[:, None] - np.arange(n)
+        for i in range(heads):
+            j = i * keys // heads
+            t = (d.decay_first - layer * d.decay_step) * 2 ** (-8 * (i + 1) / heads)
+            scores = q[:, j * c:(j + 1) * c] @ k[:, j * c:(j + 1) * c].T
+            scores = np.where(far >= 0, scores * np.exp(-t * np.maximum(far, 0)), 0)
+            results.append(scores @ v.reshape(n, heads, -1)[:, i])
+        o, g = np.concatenate(results, axis=1), self.product(u, roles[3], layer)
+        if not d.bare_states:
+            o = self.norm(o, 37, layer, kind='rms')
+        o = o * sigmoid(g) * (1 if d.sigmoid_gates else g)
+        return self.product(o, roles[4], layer)
+
     def recur(self, u, layer, *roles):
         """Section 11."""
+        if self.d.recurrence == 'lightning':
+            return self.lightning(u, layer, *roles)
         d, n, w = self.d, len(u), self.tensor(36, layer)
         v = self.product(u, roles[2], layer)
         if not d.selective:
@@ -905,6 +943,13 @@ class Computation:
         if d.stream_mean:
             return streams.mean(1)
         return (self.ask(streams, 88, -1)[0][:, :, None] * streams).sum(1)
+    def added(self, x, u, y, lacks, kind):
+        d = self.d
+        if lacks:
+            return x
+        base = u if d.normed_residual else x
+        return getattr(d, kind + '_keep') * base + (
+            d.residual_scale * getattr(d, kind + '_add') * y)
 
     def run(self, tokens, long):
         d = self.d
@@ -932,12 +977,13 @@ class Computation:
                 if d.place(i) == 'before' and not (role == 17 and d.norms_mixture(i)):
                     return x
                 return self.norm(x, role, i)
-            a, f = 0, 0
+            a, f, u = 0, 0, None
             if i not in d.feeding:
                 u = self.gated(before(x, 4), i, 78, 79)
                 a = after(self.attention(u, i, long), 16)
             if d.residual == 'sequential':
-                x = x + d.residual_scale * a
+                kind = 'delta' if i in d.alone else 'attn'
+                x = self.added(x, u, a, i in d.feeding, kind)
             if d.residual_rank:
                 past = self.product(self.product(u, 75, i), 76, i)
                 x = (x + u + self.norm(past, 77, i)) / math.sqrt(2)
@@ -947,7 +993,7 @@ class Computation:
                 if d.has_experts(i):
                     u = self.gated(u, i, 80, 81)
                 f = after(self.feed_forward(u, x, i), 17)
-            x = x + d.residual_scale * f
+            x = self.added(x, u, f, i in d.bare, 'feed')
             if d.residual != 'sequential':
                 x = x + d.residual_scale * a
             if d.guessed:

@@ -55,3 +55,28 @@ variant_hyper(struct lmq_hparams *h)
     h->stream_gain = 2;
     h->stream_floor = 0.01;
 }
+
+/* Lightning attention, of which heads share keys; blocks add to what they are
+ * given. */
+void
+variant_kept(struct lmq_hparams *h)
+{
+    h->norm = LMQ_NORM_LAYER;
+    h->norm_place = LMQ_NORMS_AROUND;
+    h->layers[0] = h->layers[2] = LMQ_LAYER_DELTA;
+    h->recurrence = LMQ_RECURRENCE_LIGHTNING;
+    h->n_delta_key_heads = 2;
+    h->n_delta_value_heads = 6;
+    h->delta_key_dim = 11;
+    h->delta_value_dim = 17;
+    h->state_eps = 0.01;
+    h->decay_first = 1.5;
+    h->decay_step = 0.75;
+    h->has_normed_residual = true;
+    h->attn_keep = 1.5;
+    h->delta_keep = 0.75;
+    h->feed_keep = 1.25;
+    h->attn_add = 0.5;
+    h->delta_add = 1.75;
+    h->feed_add = 2;
+}

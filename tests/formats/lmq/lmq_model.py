@@ -247,7 +247,10 @@ class Model:
                 need(min(keys, c) > 0 and values % keys == 0, "key heads")
             need(h["recurrence"] != "selective" or h["step_rank"] > 0 and d == 1,
                  "step_rank")
-            need(min(values, d, h["conv_width"]) > 0 and
+            lightning = h["recurrence"] == "lightning"
+            need(not lightning or h["decay_first"] >=
+                 h["decay_step"] * (h["n_layers"] - 1), "decay_first")
+            need(min(values, d, 1 if lightning else h["conv_width"]) > 0 and
                  values * c * d <= WIDTH and
                  2 * keys * c + values * d <= WIDTH, "recurrence")
 
@@ -308,6 +311,19 @@ class Model:
         need(not h["norm_gate_rank"] or h["residual"] == "sequential" and
              all(self.norm_place(i) != "after" for i in
                  range(h["n_layers"])), "norm_gate_rank")
+        kinds = {"attn": any(map(self.attends, range(h["n_layers"]))),
+                 "delta": any(map(self.is_alone, range(h["n_layers"]))),
+                 "feed": any(map(self.feeds, range(h["n_layers"])))}
+        if h["normed_residual"] or any(
+                h[kind + end] != 1 for kind in kinds if kinds[kind]
+                for end in ("_keep", "_add")):
+            need(h["residual"] == "sequential" and
+                 not {*h["delta_layers"]} & {*h["beside_layers"]} and
+                 not h["n_streams"] and not h["residual_rank"] and
+                 not h["norm_gate_rank"], "what blocks add to")
+            need(not h["normed_residual"] or
+                 all(self.norm_place(i) != "after" for i in
+                     range(h["n_layers"])), "normed_residual")
         need(not h["raw_latents"] or 2 * h["q_lora_rank"] <= WIDTH,
              "raw_latents")
         need(not h["expert_norms"] or not h["n_experts"] or
@@ -484,6 +500,7 @@ class Model:
         selective = h["recurrence"] == "selective"
         space = selective or h["recurrence"] == "state_space"
         seen, steps, decays, alphas, latents = dim, dim, heads, heads, dim
+        lightning = h["recurrence"] == "lightning"
         own = self.recurrent_names(layer)
         if selective:
             seen, steps = values, h["step_rank"]
@@ -505,17 +522,20 @@ class Model:
             keys = h["n_delta_key_heads"] * h["delta_key_dim"]
             channels = values if selective else 2 * keys + values
             yield own[3], (values, latents), False, False
+            if not h["bare_states"]:
+                yield ("ssm_norm", (h["delta_value_dim"] if
+                                    h["recurrence"] == "delta" else
+                                    values,), False, False)
+        if self.has_state(layer) and not lightning:
             yield "ssm_alpha", (alphas, steps), False, True
             yield "ssm_a", (decays,), False, False
-            if not h["bare_states"]:
-                yield ("ssm_norm", (values if space else
-                                    h["delta_value_dim"],), False, False)
             yield ("ssm_d", (heads,), False, False) if space else \
                 ("ssm_beta", (heads, dim), False, False)
         yield own[0], (keys, seen), False, False
         yield own[1], (keys, seen), False, False
         yield own[2], (values, dim), False, False
-        yield "ssm_conv1d", (channels, h["conv_width"]), False, space
+        if not lightning:
+            yield "ssm_conv1d", (channels, h["conv_width"]), False, space
         yield own[4], (dim, values), False, False
 
     def network(self, name, width):
@@ -543,7 +563,7 @@ class Model:
                 name = "blk.%d.exp_probs_b.bias" % layer
                 shapes[name] = (self.h["n_experts"],)
                 must.append(name)
-            if self.has_state(layer):
+            if self.has_state(layer) and self.h["recurrence"] != "lightning":
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
             need(r.layer < self.h["n_layers"] or not 0 < r.role < 91,
@@ -789,9 +809,8 @@ class Model:
         a = self.mixture(layer, at, u, n)
         if self.norm_place(layer) != "before":
             a = [self.norm(at + "post_attention_norm", x) for x in a]
-        scale = h["residual_scale"]
-        a = [[scale * b for b in x] for x in a]
-        out = [add(x, y) for x, y in zip(xs, a)]
+        kind = "delta" if self.is_alone(layer) else "attn"
+        out = [self.added(kind, *each) for each in zip(xs, u, a)]
         if h["residual_rank"]:
             past = [self.norm(at + "laurel_post_norm", self.product(
                 at + "laurel_r", self.product(at + "laurel_l", v)))
@@ -800,9 +819,15 @@ class Model:
                    for x, v, y in zip(out, u, past)]
         return out, u
 
+    def added(self, kind, x, u, y):
+        h = self.h
+        scale = h["residual_scale"] * h[kind + "_add"]
+        return [h[kind + "_keep"] * a + scale * b
+                for a, b in zip(u if h["normed_residual"] else x, y)]
+
     def layer(self, layer, xs, n):
         h, at, before, u = self.h, "blk.%d." % layer, xs, None
-        place, scale = self.norm_place(layer), h["residual_scale"]
+        place = self.norm_place(layer)
         if self.mixes(layer):
             xs, u = self.mixed(layer, at, xs, n)
         if not self.feeds(layer):
@@ -818,7 +843,7 @@ class Model:
             f = self.fed(layer, at, v, x)
             if place != "before" or self.norms_mixture(layer):
                 f = self.norm(at + "post_ffw_norm", f)
-            out.append(add(x, [scale * b for b in f]))
+            out.append(self.added("feed", x, v, f))
         return out
 
     def fed(self, layer, at, v, x):
@@ -889,7 +914,35 @@ class Model:
             a * b for a, b in zip(query, self.convolved(at, m, p))])
             for p, query in enumerate(q)]
 
-    def recur(self, at, u, own):
+    def lightning(self, layer, at, u, own):
+        h, keys = self.h, self.h["n_delta_key_heads"]
+        heads, c, d = (h[key] for key in ("n_delta_value_heads",
+                                          "delta_key_dim", "delta_value_dim"))
+        s = [[[0.0] * d for _ in range(c)] for _ in range(heads)]
+        out = []
+        for x in u:
+            q, k, v = (cut([a * sigmoid(a) for a in
+                            self.product(at + name, x)], n)
+                       for name, n in zip(own, (keys, keys, heads)))
+            g, mixed = self.product(at + own[3], x), []
+            for i in range(heads):
+                t = (h["decay_first"] - layer * h["decay_step"]) * \
+                    2 ** (-8 * (i + 1) / heads)
+                j = i * keys // heads
+                s[i] = [[math.exp(-t) * a + k[j][r] * b
+                         for a, b in zip(s[i][r], v[i])] for r in range(c)]
+                mixed += [sum(a * b for a, b in zip(q[j], column))
+                          for column in zip(*s[i])]
+            if not h["bare_states"]:
+                mixed = self.norm(at + "ssm_norm", mixed, "rms")
+            mixed = [a * sigmoid(b) * (1 if h["sigmoid_gates"] else b)
+                     for a, b in zip(mixed, g)]
+            out.append(self.product(at + own[4], mixed))
+        return out
+
+    def recur(self, layer, at, u, own):
+        if self.h["recurrence"] == "lightning":
+            return self.lightning(layer, at, u, own)
         h, selective = self.h, self.h["recurrence"] == "selective"
         space = selective or h["recurrence"] == "state_space"
         keys, heads = h["n_delta_key_heads"], h["n_delta_value_heads"]
@@ -995,7 +1048,7 @@ class Model:
     def mixture(self, layer, at, u, n):
         both = [self.attention(layer, at, u, n)] if self.attends(layer) else []
         if layer in self.h["delta_layers"]:
-            both.append(self.recur(at, u, self.recurrent_names(layer))
+            both.append(self.recur(layer, at, u, self.recurrent_names(layer))
                         if self.has_state(layer) else
                         self.short_convolution(at, u))
         return [[sum(a) for a in zip(*x)] for x in zip(*both)]
