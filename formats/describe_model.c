@@ -135,6 +135,7 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
         [LMQ_RECURRENCE_CONVOLUTION] = "convolutions",
         [LMQ_RECURRENCE_SELECTIVE] = "a selective state space (Mamba 1)",
         [LMQ_RECURRENCE_LIGHTNING] = "lightning attention",
+        [LMQ_RECURRENCE_LRU] = "real-gated linear recurrences",
     };
     uint32_t n = count_layers(h, LMQ_LAYER_DELTA);
     const char *kind = kinds[h->recurrence];
@@ -142,6 +143,10 @@ say_recurrence(json_t **words, const struct lmq_hparams *h)
     if (n > 0 && lmq_is_convolution(h))
         say(words, "%s over %u tokens in %u of %u layers", kind,
             h->conv_width, n, h->n_layers);
+    else if (n > 0 && lmq_is_lru(h))
+        say(words, "%s over %u tokens in %u of %u layers: %u heads of %u",
+            kind, h->conv_width, n, h->n_layers, h->n_delta_value_heads,
+            h->delta_value_dim);
     else if (n > 0)
         say(words, "%s in %u of %u layers: %u key heads of %u and %u value "
                    "heads of %u dimensions",

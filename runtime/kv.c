@@ -67,8 +67,10 @@ has_state(const struct lmq_hparams *h, size_t layer)
 static size_t
 state_floats(const struct lmq_hparams *h)
 {
-    return lmq_is_convolution(h) ? 0
-                                 : h->delta_key_dim * lmq_delta_value_width(h);
+    size_t rows = lmq_is_convolution(h) ? 0 : lmq_is_lru(h) ? 1
+                                                            : h->delta_key_dim;
+
+    return rows * lmq_delta_value_width(h);
 }
 
 static size_t

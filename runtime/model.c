@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/elementary.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "formats/packed/packed.h"
@@ -118,6 +119,14 @@ static const struct slot {
     [LMQ_ROLE_SHARED_POST_NORM] = {GAIN, IN_LAYER(feed.shared_post_norm)},
 };
 
+/* Small matrices of heads, which are floats as gains are. */
+static bool
+is_gate_of_values(const struct lmq_hparams *h, enum lmq_role r)
+{
+    return lmq_is_lru(h) && (r == LMQ_ROLE_DELTA_ALPHA ||
+                             r == LMQ_ROLE_DELTA_BETA);
+}
+
 /* What the tensor at that place fills in, or NULL. */
 static void *
 find_slot(struct lmq_model *model, const struct lmq_place *place)
@@ -136,6 +145,10 @@ find_slot(struct lmq_model *model, const struct lmq_place *place)
     if ((uint32_t)place->layer >= h->n_layers)
         return NULL;
     struct lmq_layer *layer = &model->layers[place->layer];
+    if (is_gate_of_values(h, place->role))
+        return place->role == LMQ_ROLE_DELTA_ALPHA
+                   ? &layer->attention.keep_gate
+                   : &layer->attention.write_gate;
     if (lmq_role_is_of_heads(place->role)) {
         struct lmq_matrix *heads =
             *(struct lmq_matrix **)(void *)((char *)layer + offset);
@@ -225,6 +238,19 @@ load_rates(struct lmq_model *model, const struct lmq_tensor *tensor,
     return status;
 }
 
+/* -8 softplus(A) of each value. */
+static enum lmq_status
+load_value_rates(struct lmq_model *model, const struct lmq_tensor *tensor,
+                 float **rates, struct lmq_error *err)
+{
+    enum lmq_status status = load_vector(model, tensor, rates, err);
+
+    for (float *a = *rates;
+         status == LMQ_OK && a < *rates + tensor->n_elements; a++)
+        *a = isfinite(*a) ? (float)(-8 * lmq_softplus((double)*a)) : NAN;
+    return status;
+}
+
 /* One head's part of a vector for all of them. */
 static enum lmq_status
 load_head_part(struct lmq_model *model, const struct lmq_tensor *tensor,
@@ -296,12 +322,14 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
                         tensor->stored_name);
     if (lmq_tensor_is_head(tensor) && lmq_checkpoint_is_tied(model->checkpoint))
         return LMQ_OK;
-    if (kind == VECTOR && place->role == LMQ_ROLE_DELTA_DECAY &&
-        lmq_is_selective(&model->hparams))
+    bool is_decay = place->role == LMQ_ROLE_DELTA_DECAY;
+    if (is_decay && lmq_is_selective(&model->hparams))
         return load_rates(model, tensor, slot, err);
+    if (is_decay && lmq_is_lru(&model->hparams))
+        return load_value_rates(model, tensor, slot, err);
     if (kind == VECTOR)
         return load_vector(model, tensor, slot, err);
-    if (kind == GAIN) {
+    if (kind == GAIN || is_gate_of_values(&model->hparams, place->role)) {
         struct lmq_gain *gain = slot;
         float **vector = is_bias ? &gain->bias : &gain->weight;
         return place->item < 0 ? load_vector(model, tensor, vector, err)

@@ -112,6 +112,8 @@ struct lmq_attention_part {
     float *delta_decay;              /* (value heads); of a selective one
                                         -exp(A), as states lie */
     struct lmq_gain delta_conv;      /* (channels, conv_width); (channels) */
+    struct lmq_gain keep_gate, write_gate; /* of values of a head without keys:
+                                        (values, value dim); (values) */
     struct lmq_gain delta_norm;      /* (value dim), or of all value heads */
     float *state_skip;               /* (value heads) */
     /* What goes past attention. */

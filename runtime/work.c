@@ -238,8 +238,8 @@ list_buffers(struct list *list, struct lmq_work *work,
         add(list, &work->attn_gate, n, heads_width(h), sizeof(float));
     if (values > 0) {
         add(list, &work->delta_alpha, n, lmq_delta_steps(h), sizeof(float));
-        add(list, &work->delta_beta, n, h->n_delta_value_heads,
-            sizeof(float));
+        add(list, &work->delta_beta, n,
+            lmq_is_lru(h) ? values : h->n_delta_value_heads, sizeof(float));
         add(list, &work->step_latents, n, h->step_rank, sizeof(float));
         add(list, &work->gate_latents, n, h->gate_rank, sizeof(float));
     }

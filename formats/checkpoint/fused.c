@@ -181,7 +181,7 @@ fused_recurrent(const struct lmq_hparams *h, enum lmq_role fused,
         return fused_delta(h, fused, parts);
     if (lmq_is_selective(h))
         return fused_selective(h, fused, parts);
-    if (fused != LMQ_ROLE_DELTA_QKVZ || lmq_is_lightning(h))
+    if (fused != LMQ_ROLE_DELTA_QKVZ || lmq_is_lightning(h) || lmq_is_lru(h))
         return 0;
     return lmq_is_state_space(h) ? fused_state_space(h, parts)
                                  : fused_convolution(h, parts);

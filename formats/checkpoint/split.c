@@ -551,6 +551,29 @@ is_flat(const struct lmq_hparams *h, const struct lmq_tensor *tensor)
            (role == LMQ_ROLE_STATE_SKIP || role == LMQ_ROLE_DELTA_NORM);
 }
 
+/* Gates of each head, (heads, inputs, outputs), one below the other and turned;
+ * and their biases, (heads, outputs). */
+static void
+arrange_blocks(const struct lmq_hparams *h, struct lmq_tensor *tensor)
+{
+    enum lmq_role role = tensor->place.role;
+    uint64_t width = h->delta_value_dim;
+    const uint64_t dims[2] = {lmq_delta_value_width(h), width};
+
+    if (!lmq_is_lru(h) ||
+        (role != LMQ_ROLE_DELTA_ALPHA && role != LMQ_ROLE_DELTA_BETA))
+        return;
+    if (tensor->place.part == LMQ_PART_BIAS && tensor->n_dims == 2)
+        lmq_tensor_set_dims(tensor, &tensor->n_elements, 1);
+    if (tensor->n_dims != 3 || tensor->packing != NULL ||
+        tensor->dims[0] != h->n_delta_value_heads ||
+        tensor->dims[1] != width || tensor->dims[2] != width)
+        return;
+    tensor->view.pitch = tensor->view.unit = width;
+    tensor->view.stride = width * width;
+    lmq_tensor_set_dims(tensor, dims, 2);
+}
+
 /* What holds for all tensors of a source. GPT-2 keeps matrices as (inputs,
  * outputs); GGUF keeps pairs of RoPE side by side for some families; Gemma
  * stores norms less one. */
@@ -579,6 +602,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     if (is_transposed(checkpoint, tensor) &&
         lmq_role_is_per_layer(tensor->place.role))
         transpose(tensor);
+    arrange_blocks(&checkpoint->hparams, tensor);
     arrange_delta(checkpoint, tensor);
     if (source->has_rotary_pairs || source->turns_back)
         tensor->view.pairs =

@@ -220,6 +220,22 @@ static const struct lmq_hf_only glm5next_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key recurrent_gemma_keys[] = {
+    SIZES(2560, 7680, 26, 10, 256000),
+    KEY_OR_NULL("num_key_value_heads", n_kv_heads, KEEP),
+    KEY("attention_window_size", sliding_window, 2048),
+    KEY("conv1d_width", conv_width, 4),
+    KEY("logits_soft_cap", logit_softcap, 30),
+    END,
+};
+
+/* Values of attention have none, those of recurrent layers have. */
+static const struct lmq_hf_only recurrent_gemma_only[] = {
+    NUMBER("attention_bias", 0),
+    {"rope_scaling", NULL, (double)NAN},
+    END_ONLY,
+};
+
 /* As the library calls them, and its makers. */
 static const struct lmq_hf_key lightning_keys[] = {
     KEY("full_attn_alpha_factor", attn_keep, 1),
@@ -477,6 +493,15 @@ const struct lmq_family lmq_recurrent_families[] = {
      .gguf = {.name = "glm5-next", .keys = LLAMA_KEYS,
               .why_not = "what its sparse attention chooses by is left out "
                          "here"}},
+    {.name = "recurrent_gemma", .activation = LMQ_ACTIVATION_GELU_TANH,
+     .hf = {.classes = {{"RecurrentGemmaForCausalLM", "recurrent_gemma", NULL,
+                         false}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), GELU_KEY, .has_tied_head = true, .context = 8192,
+            .theta = 10000, .partial = 0.5, .keys = {recurrent_gemma_keys},
+            .only = recurrent_gemma_only,
+            .begin = lmq_hf_begin_recurrent_gemma,
+            .windows = lmq_hf_windows_recurrent_gemma}},
     {.name = "minimax-01",
      .hf = {.classes = {{"MiniMaxForCausalLM", "minimax", NULL, false},
                         {"MiniMaxText01ForCausalLM", "minimax_text_01", NULL,

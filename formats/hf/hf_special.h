@@ -110,6 +110,8 @@ void lmq_hf_windows_kimi(struct lmq_hf_config *config);
 void lmq_hf_begin_ling3(struct lmq_hf_config *config);
 void lmq_hf_windows_ling3(struct lmq_hf_config *config);
 void lmq_hf_finish_ling3(struct lmq_hf_config *config);
+void lmq_hf_begin_recurrent_gemma(struct lmq_hf_config *config);
+void lmq_hf_windows_recurrent_gemma(struct lmq_hf_config *config);
 void lmq_hf_begin_lightning(struct lmq_hf_config *config);
 void lmq_hf_windows_lightning(struct lmq_hf_config *config);
 void lmq_hf_finish_lightning(struct lmq_hf_config *config);

@@ -11,10 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/elementary.h"
 #include "base/text/c_locale.h"
-
-#define LN2 0.693147180559945309417
 
 void
 lmq_hparams_init(struct lmq_hparams *hparams)
@@ -138,26 +135,6 @@ lmq_adds_plainly(const struct lmq_hparams *hparams)
         if (numbers[i] < 1 || numbers[i] > 1)
             return false;
     return !hparams->has_normed_residual;
-}
-
-/* 2^(-8 (head + 1) / heads), as far as the layer goes. */
-double
-lmq_decay_rate(const struct lmq_hparams *hparams, size_t layer, size_t head)
-{
-    double exponent = 8 * (double)(head + 1) / hparams->n_delta_value_heads;
-    double of_layer =
-        hparams->decay_first - hparams->decay_step * (double)layer;
-
-    return of_layer * lmq_exp(-exponent * LN2);
-}
-
-void
-lmq_decays_by_layer(struct lmq_hparams *hparams)
-{
-    uint32_t n = hparams->n_layers;
-
-    hparams->decay_first = 1 + 1e-5;
-    hparams->decay_step = n < 2 ? 0 : 1 / (double)(n - 1);
 }
 
 size_t
@@ -301,7 +278,8 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
         } else {
             h->layers[i] &= (uint16_t)~LMQ_LAYER_BESIDE;
         }
-    if (has_delta && lmq_is_convolution(h))
+    bool has_keys = !lmq_is_convolution(h) && !lmq_is_lru(h);
+    if (has_delta && !has_keys)
         h->n_delta_key_heads = h->delta_key_dim = 0;
     if (has_delta && lmq_is_lightning(h))
         h->conv_width = 0;
@@ -309,9 +287,9 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->decay_first = usual->decay_first;
         h->decay_step = usual->decay_step;
     }
-    if (!has_delta || lmq_is_convolution(h))
+    if (!has_delta || !has_keys)
         h->has_bare_states = false;
-    if (!has_delta || lmq_is_convolution(h) || h->has_bare_states ||
+    if (!has_delta || !has_keys || h->has_bare_states ||
         !(h->state_eps < h->norm_eps || h->state_eps > h->norm_eps))
         h->state_eps = 0;
     if (!has_delta || h->recurrence != LMQ_RECURRENCE_DELTA)
@@ -339,14 +317,16 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
 }
 
 /* What no layer has needs no sizes, and is as it usually is. A layer's input
- * goes through the activation, too. */
+ * goes through the activation, too, and so does the gate of a recurrence
+ * without keys. */
 static void
 settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
 {
     bool has_attention = false, has_feed = false, has_one_feed = false;
-    bool mixes = false;
+    bool mixes = false, has_lru = false;
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        has_lru |= lmq_is_lru(h) && lmq_layer_is(h, i, LMQ_LAYER_DELTA);
         has_attention |= lmq_layer_has_attention(h, i);
         has_feed |= lmq_layer_has_feed(h, i);
         mixes |= lmq_layer_mixes(h, i);
@@ -379,7 +359,7 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->n_experts = 0;
         h->is_gated = true;
     }
-    if (!has_feed && h->layer_input_dim == 0 &&
+    if (!has_feed && !has_lru && h->layer_input_dim == 0 &&
         h->activation != LMQ_ACTIVATION_XIELU) /* has tensors */
         h->activation = usual->activation;
 }

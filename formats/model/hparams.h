@@ -137,6 +137,7 @@ enum lmq_recurrence {
                                    is made of values */
     LMQ_RECURRENCE_LIGHTNING,   /* a matrix whose decay is its head's and its
                                    layer's, whatever the tokens are */
+    LMQ_RECURRENCE_LRU, /* no keys: each value decays for itself, by a gate */
     LMQ_RECURRENCE_COUNT
 };
 
@@ -392,6 +393,12 @@ lmq_is_lightning(const struct lmq_hparams *hparams)
     return hparams->recurrence == LMQ_RECURRENCE_LIGHTNING;
 }
 
+static inline bool
+lmq_is_lru(const struct lmq_hparams *hparams)
+{
+    return hparams->recurrence == LMQ_RECURRENCE_LRU;
+}
+
 /* Widths of all heads together. */
 static inline size_t
 lmq_delta_value_width(const struct lmq_hparams *hparams)
@@ -409,54 +416,23 @@ lmq_delta_key_width(const struct lmq_hparams *hparams)
 
 /* What the convolution goes over: queries, keys and values; values alone; or
  * products of keys and values. */
-static inline size_t
-lmq_delta_channels(const struct lmq_hparams *hparams)
-{
-    size_t values = lmq_delta_value_width(hparams);
+size_t lmq_delta_channels(const struct lmq_hparams *hparams);
 
-    return lmq_is_convolution(hparams) || lmq_is_selective(hparams)
-               ? values
-               : 2 * lmq_delta_key_width(hparams) + values;
-}
+/* Time steps of a token: for each value head, each of its keys, or of its
+ * values. */
+size_t lmq_delta_steps(const struct lmq_hparams *hparams);
 
-/* Time steps of a token: one for each value head, or for each of its keys. */
-static inline size_t
-lmq_delta_steps(const struct lmq_hparams *hparams)
-{
-    size_t n_heads = hparams->n_delta_value_heads;
+/* Numbers that say how a layer's states decay: likewise. */
+size_t lmq_delta_decays(const struct lmq_hparams *hparams);
 
-    return hparams->has_key_decays ? n_heads * hparams->delta_key_dim
-                                   : n_heads;
-}
-
-/* Numbers that say how a layer's states decay: one for each value head, or for
- * each of its keys. */
-static inline size_t
-lmq_delta_decays(const struct lmq_hparams *hparams)
-{
-    size_t n_heads = hparams->n_delta_value_heads;
-
-    return lmq_is_selective(hparams) ? n_heads * hparams->delta_key_dim
-                                     : n_heads;
-}
-
-/* Of whose numbers a layer norms its result together: each value head for
- * itself, what shares a key, or all. */
-static inline size_t
-lmq_delta_norm_span(const struct lmq_hparams *hparams)
-{
-    if (lmq_is_lightning(hparams))
-        return lmq_delta_value_width(hparams);
-    return lmq_is_state_space(hparams)
-               ? lmq_delta_value_width(hparams) / hparams->n_delta_key_heads
-               : hparams->delta_value_dim;
-}
+/* Whose numbers a layer norms together: a value head's, those that share a key,
+ * or all. */
+size_t lmq_delta_norm_span(const struct lmq_hparams *hparams);
 
 /* How fast a lightning state decays: it is multiplied by exp(-this). */
 double lmq_decay_rate(const struct lmq_hparams *hparams, size_t layer,
                       size_t head);
-/* Sets this as MiniMax 01 has it: evenly slower up to the last layer, where
- * hardly anything decays. */
+/* As in MiniMax 01: evenly slower up to the last layer, which hardly decays. */
 void lmq_decays_by_layer(struct lmq_hparams *hparams);
 
 /* What queries are made of, where they are made by two matrices. */

@@ -325,7 +325,7 @@ check_beside(const struct lmq_hparams *h, struct lmq_error *err)
 {
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_is(h, i, LMQ_LAYER_BESIDE) &&
-            (lmq_is_convolution(h) || lmq_is_selective(h) ||
+            (lmq_is_convolution(h) || lmq_is_selective(h) || lmq_is_lru(h) ||
              h->n_borrowing > 0 ||
              h->kv_lora_rank > 0 ||
              lmq_layer_norm_place(h, i) != LMQ_NORMS_BEFORE ||
@@ -343,7 +343,8 @@ check_beside(const struct lmq_hparams *h, struct lmq_error *err)
 static enum lmq_status
 check_delta(const struct lmq_hparams *h, struct lmq_error *err)
 {
-    bool has_delta = false, has_keys = !lmq_is_convolution(h);
+    bool has_delta = false;
+    bool has_keys = !lmq_is_convolution(h) && !lmq_is_lru(h);
     uint32_t keys = has_keys ? h->n_delta_key_heads : 0;
     uint32_t key = has_keys ? h->delta_key_dim : 0;
     uint32_t values = h->n_delta_value_heads;

@@ -170,7 +170,7 @@ const struct lmq_field lmq_fields[] = {
     KIND_AS("expert_group_worth", expert_group_score, LMQ_SELDOM,
             "worth of expert groups", "best", "best_two"),
     KIND(recurrence, LMQ_SELDOM, "recurrence", "delta", "state_space",
-         "convolution", "selective", "lightning"),
+         "convolution", "selective", "lightning", "lru"),
     KIND(stream_kind, LMQ_SELDOM, "kind of streams", "guessed", "hyper"),
     LAYERS("full_layers", LMQ_LAYER_FULL),
     LAYERS("still_layers", LMQ_LAYER_NOPE), /* NoPE; lmq-model(5) */

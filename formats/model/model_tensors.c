@@ -35,7 +35,7 @@ enum {
     MIXES = 1 << 25, /* tokens: by attention, or by a recurrence */
     FEEDS = 1 << 26,
     STATES = 1 << 27, /* recurrent, and remembers matrices */
-    DELTA_RULE = 1 << 28,
+    WRITES = 1 << 28, /* as much as a matrix says */
     STATE_SPACE = 1 << 29,
     BESIDE = 1 << 30 /* attention and a recurrence with states */
 #define FEED_POST_NORM (1U << 31)
@@ -75,7 +75,7 @@ static const struct {
     [LMQ_ROLE_DELTA_ALPHA_NORM] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_K_NORM] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_Q_NORM] = {STATES, ALONE},
-    [LMQ_ROLE_DELTA_BETA] = {DELTA_RULE, ALONE},
+    [LMQ_ROLE_DELTA_BETA] = {WRITES, ONE},
     [LMQ_ROLE_DELTA_DECAY] = {STATES, ALONE},
     [LMQ_ROLE_DELTA_CONV] = {RECURRENT, ONE},
     [LMQ_ROLE_DELTA_NORM] = {STATES, ALONE},
@@ -154,6 +154,7 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
     bool borrows = lmq_layer_borrows(h, layer) && !is_alone;
     bool has_values = !borrows && (is_alone ||
                                    !lmq_layer_keys_are_values(h, layer));
+    bool has_keys = !(is_alone && lmq_is_lru(h)); /* and queries */
     bool is_latent = h->kv_lora_rank > 0 && !is_alone;
     bool has_latent_q = is_latent && h->q_lora_rank > 0;
     bool has_states = is_delta && !lmq_is_convolution(h);
@@ -173,7 +174,7 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         {h->positions == LMQ_POSITIONS_LEARNED, LEARNED_POSITIONS},
         {mixes, MIXES},
         {feeds, FEEDS},
-        {mixes, has_latent_q ? LATENT_Q : PLAIN_Q},
+        {mixes && has_keys, has_latent_q ? LATENT_Q : PLAIN_Q},
         {mixes, is_latent ? LATENT_KV : PLAIN_KV},
         {h->has_embedding_norm, EMBEDDING_NORM},
         {lmq_layer_has_sinks(h, layer), SINKS},
@@ -186,9 +187,11 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         {mixes && has_states && !is_alone, BESIDE},
         {has_states, STATES},
         {has_states && is_state_space, STATE_SPACE},
-        {has_states && h->recurrence == LMQ_RECURRENCE_DELTA, DELTA_RULE},
+        {has_states &&
+             (h->recurrence == LMQ_RECURRENCE_DELTA || lmq_is_lru(h)),
+         WRITES},
         {mixes && (is_alone ? has_states : h->has_attn_gate), OUTPUT_GATE},
-        {!borrows, OWN_KEYS},
+        {!borrows && has_keys, OWN_KEYS},
         {has_values, OWN_VALUES},
         {h->layer_input_dim > 0, INPUTS},
         {h->has_layer_scale, LAYER_SCALE},
@@ -203,13 +206,20 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
 }
 
 /* Matrices of a recurrence have no biases, but for time steps, which must have
- * one. */
+ * one. Where there are no keys the others may; and values and gates of
+ * attention have none then. */
 static bool
 is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
 {
-    return place->part == LMQ_PART_BIAS && place->layer >= 0 &&
-           lmq_layer_only_recurs(h, (size_t)place->layer) &&
-           lmq_role_beside(place->role) != place->role;
+    if (place->part != LMQ_PART_BIAS || place->layer < 0)
+        return false;
+    bool recurs = lmq_layer_only_recurs(h, (size_t)place->layer);
+    if (place->role == LMQ_ROLE_DELTA_BETA)
+        return !lmq_is_lru(h);
+    if (!lmq_is_lru(h))
+        return recurs && lmq_role_beside(place->role) != place->role;
+    return (place->role == LMQ_ROLE_ATTN_V ||
+            place->role == LMQ_ROLE_ATTN_GATE) && !recurs;
 }
 
 /* What a layer has that could have it, by its kind: of a state, of norms within
@@ -251,7 +261,7 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, bool has_experts)
     case LMQ_ROLE_FFN_NORM_B:
         return h->norm_gate_rank > 0;
     case LMQ_ROLE_DELTA_NORM:
-        return !h->has_bare_states;
+        return !h->has_bare_states && !lmq_is_lru(h);
     case LMQ_ROLE_DELTA_ALPHA:
     case LMQ_ROLE_DELTA_DECAY:
     case LMQ_ROLE_DELTA_CONV:
@@ -314,7 +324,7 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
         return place->part == LMQ_PART_WEIGHT || h->norm == LMQ_NORM_LAYER;
     case LMQ_ROLE_DELTA_CONV:
         return place->part == LMQ_PART_WEIGHT ||
-               lmq_is_state_space(h);
+               lmq_is_state_space(h) || lmq_is_lru(h);
     default:
         return place->part == LMQ_PART_WEIGHT ||
                (rules[place->role].items != ALONE &&
@@ -357,7 +367,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t seen = h->dim; /* by queries and keys */
     uint64_t seen_by_gate = h->has_raw_latents ? q_latents : h->dim;
     uint64_t latents = h->gate_rank > 0 ? h->gate_rank : h->dim;
-    bool is_selective = lmq_is_selective(h);
+    bool is_selective = lmq_is_selective(h), is_lru = lmq_is_lru(h);
     uint64_t streams = h->n_streams, all = streams * h->dim;
     uint64_t mixes = lmq_hyper_mixes(h), kinds = h->stream_rounds > 0 ? 3 : 2;
 
@@ -383,12 +393,15 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_GATE] = {gate, seen_by_gate},
         [LMQ_ROLE_ATTN_GATE_A] = {h->gate_rank, h->dim},
         [LMQ_ROLE_DELTA_ALPHA] = {lmq_delta_steps(h),
-                                  h->step_rank > 0 ? h->step_rank : h->dim},
+                                  is_lru              ? h->delta_value_dim
+                                  : h->step_rank > 0 ? h->step_rank
+                                                      : h->dim},
         [LMQ_ROLE_DELTA_ALPHA_A] = {h->step_rank, seen},
         [LMQ_ROLE_DELTA_ALPHA_NORM] = {h->step_rank, 0},
         [LMQ_ROLE_DELTA_K_NORM] = {h->delta_key_dim, 0},
         [LMQ_ROLE_DELTA_Q_NORM] = {h->delta_key_dim, 0},
-        [LMQ_ROLE_DELTA_BETA] = {h->n_delta_value_heads, h->dim},
+        [LMQ_ROLE_DELTA_BETA] = {is_lru ? values : h->n_delta_value_heads,
+                                 is_lru ? h->delta_value_dim : h->dim},
         [LMQ_ROLE_DELTA_DECAY] = {lmq_delta_decays(h), 0},
         [LMQ_ROLE_DELTA_CONV] = {lmq_delta_channels(h), h->conv_width},
         [LMQ_ROLE_DELTA_NORM] = {has_wide_norm ? values : h->delta_value_dim,

@@ -94,9 +94,10 @@ find_channels(const struct lmq_member *member, size_t i, struct channels *c)
         float *x;
         size_t width;
     } q = {work->q, keys}, k = {work->k, keys}, v = {work->v, values};
-    bool is_turned = lmq_is_state_space(member->h);
+    bool is_turned = lmq_is_state_space(member->h) || lmq_is_lru(member->h);
     const struct part parts[] = {is_turned ? v : q, k, is_turned ? q : v};
-    size_t n_parts = lmq_is_selective(member->h) ? 1 : 3, before = 0;
+    bool is_alone = lmq_is_selective(member->h) || lmq_is_lru(member->h);
+    size_t n_parts = is_alone ? 1 : 3, before = 0;
 
     for (size_t p = 0; p < n_parts; p++) {
         size_t n_pieces = lmq_row_pieces(parts[p].width);
@@ -122,7 +123,7 @@ lmq_convolve_heads(const struct lmq_member *member)
          i += member->n_members)
         for (size_t j = 0; j < member->work->n_sequences; j++) {
             convolve(member, &c, member->kv[j].tail);
-            for (size_t t = 0; t < length; t++)
+            for (size_t t = 0; t < length && !lmq_is_lru(member->h); t++)
                 member->kernels->silu(c.x + t * c.width, c.n);
             c.x += length * c.width;
         }

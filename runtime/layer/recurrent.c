@@ -1,8 +1,8 @@
 /*
  * recurrent.c - layers that remember a state: the gated delta rule, as in Qwen
  * 3 Next and 3.5; the state space of Mamba 2, of Mamba 1; lightning attention,
- * as in MiniMax 01; and short convolutions, as in LFM 2, which need no more
- * than convolve.c.
+ * as in MiniMax 01; the recurrence of RecurrentGemma, which has no keys; and
+ * short convolutions, as in LFM 2, which need no more than convolve.c.
  *
  *   q = W_q xn, k = W_k xn, v = W_v xn      (n, key or value heads, dim)
  *   z = W_gate xn, a = W_alpha xn
@@ -35,6 +35,11 @@
  *       o = q S
  *   attention = rmsnorm(o) * sigmoid(z)     over all heads; or silu(z)
  *
+ *   no keys, and of each value a state S: v = conv(v), without silu
+ *       r = sigmoid(W_keep v), w = sigmoid(W_write v)     each head by itself
+ *       S = left S + sqrt(1 - left^2) w v                 left = exp(-rate r)
+ *   attention = S * act(z)
+ *
  * Without norms of states attention is what stands there in brackets. Beside
  * attention the matrices have names of their own.
  *
@@ -52,6 +57,7 @@
 #include "base/elementary.h"
 #include "base/size.h"
 #include "runtime/layer/convolve.h"
+#include "runtime/layer/feed.h"
 #include "runtime/layer/norm.h"
 
 /* What is added to the square of a length, so that none is 0. */
@@ -391,6 +397,95 @@ norm_and_gate(const struct lmq_member *member)
     }
 }
 
+/* ---- Without keys ---- */
+
+/* out = sigmoid(W_head x), of the values of one head. */
+static void
+gate_values(const struct lmq_member *member, const struct lmq_gain *gate,
+            size_t head, const float *x, float *out)
+{
+    size_t dim = member->h->delta_value_dim, first = head * dim;
+
+    for (size_t i = 0; i < dim; i++)
+        out[i] = member->kernels->dot(gate->weight + (first + i) * dim, x, dim);
+    if (gate->bias != NULL)
+        member->kernels->add(out, gate->bias + first, dim);
+    member->kernels->sigmoid(out, dim);
+}
+
+/* S = left S + sqrt(1 - left^2) w x, with left = exp(rate r), and o = S; the
+ * first token of all is added as it is. In doubles, as hardly anything is
+ * added where hardly anything decays. */
+static void
+values_step(const struct lmq_member *member, size_t head, bool is_first,
+            const float *r, const float *w, const float *x, float *s, float *o)
+{
+    size_t dim = member->h->delta_value_dim;
+    const float *rates = member->layer->attention.delta_decay + head * dim;
+
+    for (size_t i = 0; i < dim; i++) {
+        double rate = (double)rates[i] * (double)r[i];
+        double left = isfinite(rate) ? lmq_exp(rate) : (double)NAN;
+        double added = is_first ? 1 : sqrt(1 - left * left);
+        if (left < (double)LEAST_LEFT)
+            left = 0;
+        float kept = (float)left * s[i];
+        s[i] = kept + (float)added * (w[i] * x[i]);
+        o[i] = s[i];
+    }
+}
+
+/* All tokens of one head in one of the sequences. */
+static void
+walk_values(const struct lmq_member *member, size_t head, size_t sequence)
+{
+    const struct lmq_work *work = member->work;
+    const struct lmq_attention_part *part = &member->layer->attention;
+    size_t dim = member->h->delta_value_dim;
+    size_t width = lmq_delta_value_width(member->h);
+    size_t length = lmq_member_length(member), begin = sequence * length;
+    float *s = member->kv[sequence].state + head * dim;
+
+    if (member->position == 0)
+        memset(s, 0, dim * sizeof(*s));
+    for (size_t t = begin; t < begin + length; t++) {
+        size_t at = t * width + head * dim;
+        const float *x = work->v + at;
+        float *r = work->delta_alpha + at, *w = work->delta_beta + at;
+        float *o = work->attention + at, *z = work->attn_gate + at;
+        gate_values(member, &part->keep_gate, head, x, r);
+        gate_values(member, &part->write_gate, head, x, w);
+        values_step(member, head, member->position == 0 && t == begin, r, w, x,
+                    s, o);
+        if (part->gate.bias != NULL)
+            member->kernels->add(z, part->gate.bias + head * dim, dim);
+        lmq_activate(member, z, dim);
+        member->kernels->mul(o, z, dim); /* o = S act(z) */
+    }
+}
+
+static void
+convolve_and_walk_values(const struct lmq_member *member,
+                         struct lmq_operand *xn)
+{
+    const struct lmq_attention_part *part = &member->layer->attention;
+    size_t width = lmq_delta_value_width(member->h), from, to;
+
+    lmq_multiply(member, &part->v, xn, member->work->v);
+    lmq_multiply(member, &part->gate, xn, member->work->attn_gate);
+    lmq_barrier(member); /* tokens are cut otherwise */
+    lmq_member_share(member, member->n, &from, &to);
+    for (size_t t = from; t < to && part->v.bias != NULL; t++)
+        member->kernels->add(member->work->v + t * width, part->v.bias, width);
+    lmq_barrier(member);        /* channels are cut otherwise */
+    lmq_convolve_heads(member); /* v = conv(v) */
+    lmq_barrier(member);        /* a head reads all its values */
+    for (size_t i = member->number; i < member->h->n_delta_value_heads;
+         i += member->n_members)
+        for (size_t j = 0; j < member->work->n_sequences; j++)
+            walk_values(member, i, j);
+}
+
 /* ---- All of it ---- */
 
 static void
@@ -542,6 +637,10 @@ lmq_recurrent_attention(const struct lmq_member *member,
 {
     if (lmq_is_selective(member->h)) {
         select_and_walk(member, xn);
+        return;
+    }
+    if (lmq_is_lru(member->h)) {
+        convolve_and_walk_values(member, xn);
         return;
     }
     make_of_input(member, xn); /* q, k, v, z, a, b */

@@ -255,6 +255,28 @@ make_step_norm(struct family_model *m, size_t n)
                              : (struct oracle_norm){0};
 }
 
+/* Some values stay for long, some do not. */
+static void
+make_without_keys(struct family_model *m, struct oracle_delta *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    size_t values = s->delta_values * s->delta_value_dim;
+
+    w->v = make_linear(m, values, s->dim, 1, 0);
+    w->v.b = normals(m, values, 0, BIAS_SIZE);
+    w->gate = make_linear(m, values, s->dim, 1, 0);
+    w->gate.b = normals(m, values, 0, BIAS_SIZE);
+    w->alpha = make_linear(m, values, s->delta_value_dim, 1, 0);
+    w->alpha.b = normals(m, values, -1, 0.7);
+    w->beta = make_linear(m, values, s->delta_value_dim, 1, 0);
+    w->beta.b = normals(m, values, 0, BIAS_SIZE);
+    w->decay = normals(m, values, -2, 1.5);
+    w->conv = normals(m, values * s->conv_width, 0.4, 0.3);
+    if (s->has_conv_bias)
+        w->conv_bias = normals(m, values, 0, BIAS_SIZE);
+    w->out = make_linear(m, s->dim, values, SUBLAYER_GAIN, HAS_OUT_BIAS);
+}
+
 /* Time steps such that some heads forget at once and others hardly. Queries
  * and keys are large, so that behind their silu hardly a number is below 0, as
  * in real models: were a query and a key at right angles, the norm behind them
@@ -263,6 +285,10 @@ static void
 make_recurrence(struct family_model *m, struct oracle_delta *w)
 {
     const struct oracle_shape *s = &m->oracle.shape;
+    if (s->recurrence == ORACLE_LRU) {
+        make_without_keys(m, w);
+        return;
+    }
     size_t values = s->delta_values * s->delta_value_dim;
     size_t keys = s->recurrence == ORACLE_CONVOLUTION
                       ? values

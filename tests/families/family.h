@@ -34,7 +34,7 @@ enum stored_as {
     AS_INPUTS,         /* of all layers */
     AS_CORRECTION,     /* a number for each expert; the full name */
     AS_DECAYS,         /* a number for each value head, or for each of its
-                          keys; the full name */
+                          keys or values; the full name */
     AS_DECAYS_OF_HEADS, /* (1, 1, value heads, 1); the full name */
     AS_STEPS,          /* the bias of alpha; the full name */
     AS_WEIGHT,         /* name.weight, of what has its bias elsewhere; the full
@@ -52,6 +52,8 @@ enum stored_as {
     AS_VALUES_GATES,   /* rows of values, gates */
     AS_OF_VALUES,      /* rows of latents of time steps, keys, queries */
     AS_SKIP,           /* a number for each value head; the full name */
+    AS_BLOCKS,         /* name_weight, of each head (inputs, outputs), and
+                          name_bias */
     AS_DELTA_QKV,      /* rows of queries, keys, values */
     AS_DELTA_QKV_BY_HEAD, /* of each key head: its query, the key, the value */
     AS_DELTA_QKVZ,     /* of each key head: query, key, values, gates */

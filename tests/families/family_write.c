@@ -11,19 +11,13 @@
 #include <string.h>
 
 #include "tests/build/build_checkpoint.h"
+#include "tests/families/more/family_writer.h"
 
 /* ---- Tensors ---- */
 
-struct writer {
-    const struct family_model *model;
-    struct build_model *to;
-    size_t layer;
-};
-
-/* "layers.#.mlp.experts.@.up_proj" with its numbers, and an end but for "=". */
-static void
-name_tensor(const struct writer *w, char *to, size_t size,
-            const char *pattern, size_t item, const char *end)
+void
+family_name_tensor(const struct writer *w, char *to, size_t size,
+                   const char *pattern, size_t item, const char *end)
 {
     const char *prefix = w->model->family->prefix;
     size_t n = 0;
@@ -70,14 +64,14 @@ write_linear(const struct writer *w, const char *pattern, size_t item,
 
     if (linear->w == NULL)
         return;
-    name_tensor(w, name, sizeof(name), pattern, item, ".weight");
+    family_name_tensor(w, name, sizeof(name), pattern, item, ".weight");
     float *x = is_transposed ? add_tensor(w->to, name, cols, rows)->x
                              : add_tensor(w->to, name, rows, cols)->x;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
             x[is_transposed ? c * rows + r : r * cols + c] =
                 linear->w[r * cols + c];
-    name_tensor(w, name, sizeof(name), pattern, item, ".bias");
+    family_name_tensor(w, name, sizeof(name), pattern, item, ".bias");
     if (linear->b != NULL)
         add_vector(w->to, name, linear->b, rows);
 }
@@ -112,11 +106,11 @@ write_norm_part(const struct writer *w, const struct stored *as, size_t item,
                      : 0;
     char name[96];
 
-    name_tensor(w, name, sizeof(name), pattern, item, ".weight");
+    family_name_tensor(w, name, sizeof(name), pattern, item, ".weight");
     float *x = add_tensor(w->to, name, n, 0)->x;
     for (size_t i = 0; i < n; i++)
         x[i] = weight[i] - less;
-    name_tensor(w, name, sizeof(name), pattern, item, ".bias");
+    family_name_tensor(w, name, sizeof(name), pattern, item, ".bias");
     if (bias != NULL)
         add_vector(w->to, name, bias, n);
 }
@@ -275,7 +269,7 @@ write_vector(const struct writer *w, const char *pattern, const float *x,
 {
     char name[96];
 
-    name_tensor(w, name, sizeof(name), pattern, 0, "");
+    family_name_tensor(w, name, sizeof(name), pattern, 0, "");
     if (x != NULL)
         add_vector(w->to, name, x, n);
 }
@@ -305,15 +299,17 @@ write_decays(const struct writer *w, const struct stored *as,
     const struct oracle_delta *d = &((const struct oracle_layer *)parts)->delta;
     const struct oracle_shape *s = &w->model->oracle.shape;
     size_t cols = s->recurrence == ORACLE_SELECTIVE ? s->delta_key_dim : 0;
-    size_t n = s->delta_values * (cols == 0 ? 1 : cols);
+    size_t heads = s->delta_values *
+                   (s->recurrence == ORACLE_LRU ? s->delta_value_dim : 1);
+    size_t n = heads * (cols == 0 ? 1 : cols);
     char name[96];
 
-    name_tensor(w, name, sizeof(name), as->name, 0, "");
+    family_name_tensor(w, name, sizeof(name), as->name, 0, "");
     if (d->decay != NULL && as->as == AS_DECAYS_OF_HEADS)
         memcpy(build_add(w->to, name, (uint64_t[]){1, 1, n, 1}, 4)->x,
                d->decay, n * sizeof(float));
     else if (d->decay != NULL)
-        memcpy(add_tensor(w->to, name, s->delta_values, cols)->x, d->decay,
+        memcpy(add_tensor(w->to, name, heads, cols)->x, d->decay,
                n * sizeof(float));
 }
 
@@ -337,13 +333,13 @@ write_conv(const struct writer *w, const struct stored *as, const void *parts)
                                : third;
     }
     bool is_last = as->as == AS_CONV_LAST;
-    name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
+    family_name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
     memcpy(build_add(w->to, name,
                      (uint64_t[]){channels, is_last ? width : 1,
                                   is_last ? 1 : width},
                      3)->x,
            d->conv + first * width, channels * width * sizeof(*d->conv));
-    name_tensor(w, name, sizeof(name), as->name, 0, ".bias");
+    family_name_tensor(w, name, sizeof(name), as->name, 0, ".bias");
     if (d->conv_bias != NULL)
         add_vector(w->to, name, d->conv_bias, channels);
 }
@@ -364,7 +360,7 @@ write_latent(const struct writer *w, const struct stored *as,
 
     if (kv_b->w == NULL)
         return;
-    name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
+    family_name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
     float *x =
         build_add(w->to, name, (uint64_t[]){s->heads, rows, cols}, 3)->x;
     for (size_t i = 0; i < s->heads * rows * cols; i++) {
@@ -372,38 +368,6 @@ write_latent(const struct writer *w, const struct stored *as,
         x[i] = is_key ? kv_b->w[(h * n + c) * s->kv_rank + r]
                       : kv_b->w[(h * n + key + r) * s->kv_rank + c];
     }
-}
-
-/* And the number for what is masked, beside it. */
-static void
-write_mask(const struct writer *w, const struct stored *as, const void *parts)
-{
-    size_t n = w->model->oracle.shape.max_positions;
-    char name[96];
-
-    (void)parts;
-    name_tensor(w, name, sizeof(name) - strlen("masked_"), as->name, 0, "");
-    float *mask = build_add(w->to, name, (uint64_t[]){1, 1, n, n}, 4)->x;
-    for (size_t i = 0; i < n * n; i++)
-        mask[i] = i % n <= i / n;
-    memcpy(strrchr(name, '.'), ".masked_bias", sizeof(".masked_bias"));
-    build_add(w->to, name, NULL, 0)->x[0] = -1e9f;
-}
-
-static void
-write_frequencies(const struct writer *w, const struct stored *as,
-                  const void *parts)
-{
-    const struct oracle_shape *s = &w->model->oracle.shape;
-    size_t dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
-    float x[ORACLE_MAX_PAIRS];
-
-    (void)parts;
-    if (dims / 2 > ORACLE_MAX_PAIRS)
-        abort();
-    for (size_t i = 0; i < dims / 2; i++)
-        x[i] = (float)pow(s->theta, -2 * (double)i / (double)dims);
-    write_vector(w, as->name, x, dims / 2);
 }
 
 /* ---- A layer, a model ---- */
@@ -454,12 +418,12 @@ fuse_experts(const struct writer *w, const struct stored *as,
     const struct oracle_linear *first =
         (const void *)((const char *)l->experts + as->at);
     size_t rows = n * first->rows, cols = first->cols;
-    name_tensor(w, name, sizeof(name), as->name, 0, "");
+    family_name_tensor(w, name, sizeof(name), as->name, 0, "");
     float *x = build_add(w->to, name,
                          (uint64_t[]){n_experts, is_turned ? cols : rows,
                                       is_turned ? rows : cols},
                          3)->x;
-    name_tensor(w, name, sizeof(name), as->name, 0, "_bias");
+    family_name_tensor(w, name, sizeof(name), as->name, 0, "_bias");
     float *bias = first->b == NULL
                       ? NULL
                       : add_tensor(w->to, name, n_experts, rows)->x;
@@ -491,7 +455,7 @@ write_experts_below(const struct writer *w, const struct stored *as,
     bool is_turned = as->as == AS_EXPERTS_TURNED;
     char name[96];
 
-    name_tensor(w, name, sizeof(name), as->name, 0, "");
+    family_name_tensor(w, name, sizeof(name), as->name, 0, "");
     float *x = add_tensor(w->to, name, n_experts * (is_turned ? cols : rows),
                           is_turned ? rows : cols)->x;
     for (size_t e = 0; e < n_experts; e++) {
@@ -555,7 +519,7 @@ write_inputs(const struct writer *w, const char *pattern)
     size_t width = model->shape.layers * model->shape.input_dim;
     char name[96];
 
-    name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
+    family_name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
     if (model->inputs != NULL)
         memcpy(add_tensor(w->to, name, model->shape.input_vocab, width)->x,
                model->inputs, model->shape.input_vocab * width * 4);
@@ -602,10 +566,11 @@ static void (*const writers[])(const struct writer *w,
     [AS_KQV] = write_delta_fused,
     [AS_OF_VALUES] = write_delta_fused,
     [AS_VALUES_GATES] = write_delta_fused,
+    [AS_BLOCKS] = family_write_blocks,
     [AS_SKIP] = write_numbers,
     [AS_GATE_UP] = write_gate_up,
-    [AS_MASK] = write_mask,
-    [AS_FREQUENCIES] = write_frequencies,
+    [AS_MASK] = family_write_mask,
+    [AS_FREQUENCIES] = family_write_frequencies,
 };
 
 static void
@@ -615,7 +580,7 @@ write_table(const struct writer *w, const char *pattern, const float *x,
     size_t dim = w->model->oracle.shape.dim;
     char name[96];
 
-    name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
+    family_name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
     memcpy(add_tensor(w->to, name, rows, dim)->x, x,
            rows * dim * sizeof(*x));
 }
@@ -627,7 +592,7 @@ write_late_table(const struct writer *w, const char *pattern)
     size_t dim = model->shape.dim, n = model->shape.max_positions;
     char name[96];
 
-    name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
+    family_name_tensor(w, name, sizeof(name), pattern, 0, ".weight");
     float *x = add_tensor(w->to, name, n + 2, dim)->x;
     for (size_t i = 0; i < 2 * dim; i++)
         x[i] = 7;

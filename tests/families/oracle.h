@@ -47,7 +47,8 @@ struct oracle_delta {
     struct oracle_norm alpha_norm, k_norm, q_norm; /* of a selective one */
     struct oracle_linear gate_a; /* the gate is of what this gives */
     float *decay;            /* (value heads): the logarithm; of a selective
-                                one (value heads, key dim) */
+                                one (value heads, key dim); without keys
+                                (value heads, value dim) */
     float *conv;             /* (channels, conv_width): queries, keys, values;
                                 of a state space the other way round, of a
                                 selective one values */
@@ -138,7 +139,8 @@ enum oracle_recurrence {
     ORACLE_STATE_SPACE, /* Mamba 2 */
     ORACLE_CONVOLUTION, /* of keys times values */
     ORACLE_SELECTIVE,   /* Mamba 1 */
-    ORACLE_LIGHTNING    /* MiniMax 01 */
+    ORACLE_LIGHTNING,   /* MiniMax 01 */
+    ORACLE_LRU          /* RecurrentGemma */
 };
 
 enum oracle_router {

@@ -504,6 +504,48 @@ lightning(const struct oracle *o, size_t layer, const struct oracle_delta *w,
     return out;
 }
 
+/* ---- Without keys ---- */
+
+/* sigmoid of what a row makes of its own head's values. */
+static double
+gate_of_values(const struct oracle_linear *gate, size_t row, const double *v)
+{
+    const double *x = v + row / gate->cols * gate->cols;
+    double sum = gate->b != NULL ? (double)gate->b[row] : 0;
+
+    for (size_t c = 0; c < gate->cols; c++)
+        sum += (double)gate->w[row * gate->cols + c] * x[c];
+    return oracle_sigmoid(sum);
+}
+
+static double *
+without_keys(const struct oracle *o, const struct oracle_delta *w,
+             const double *x)
+{
+    size_t width = w->v.rows;
+    double *in = oracle_apply(&w->v, x, o->n);
+    double *v = sums(o, w, in, width, 0);
+    double *mixed = oracle_apply(&w->gate, x, o->n);
+
+    for (size_t i = 0; i < width; i++) {
+        double state = 0, rate = 8 * log1p(exp((double)w->decay[i]));
+        for (size_t t = 0; t < o->n; t++) {
+            const double *at = v + t * width;
+            double left = exp(-rate * gate_of_values(&w->alpha, i, at));
+            double added = gate_of_values(&w->beta, i, at) * at[i];
+            state = t == 0 ? added
+                           : left * state + sqrt(1 - left * left) * added;
+            mixed[t * width + i] =
+                state * o->s->activation(mixed[t * width + i]);
+        }
+    }
+    double *out = oracle_apply(&w->out, mixed, o->n);
+    free(in);
+    free(v);
+    free(mixed);
+    return out;
+}
+
 /* ---- Short convolutions ---- */
 
 static double *
@@ -536,6 +578,8 @@ recur(const struct oracle *o, size_t layer, const double *x)
     const struct oracle_delta *w = &o->model->layers[layer].delta;
 
     switch (o->s->recurrence) {
+    case ORACLE_LRU:
+        return without_keys(o, w, x);
     case ORACLE_LIGHTNING:
         return lightning(o, layer, w, x);
     case ORACLE_STATE_SPACE:
@@ -553,7 +597,7 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
 {
     const struct oracle_shape *s = o->s;
     const struct oracle_layer *w = &o->model->layers[layer];
-    double *state = w->delta.q.w != NULL ? recur(o, layer, x) : NULL;
+    double *state = w->delta.out.w != NULL ? recur(o, layer, x) : NULL;
 
     if (state != NULL && !s->is_beside)
         return state;

@@ -49,7 +49,8 @@ oracle_channels(const struct oracle_shape *s)
     size_t values = s->delta_values * s->delta_value_dim;
 
     return s->recurrence == ORACLE_CONVOLUTION ||
-                   s->recurrence == ORACLE_SELECTIVE
+                   s->recurrence == ORACLE_SELECTIVE ||
+                   s->recurrence == ORACLE_LRU
                ? values
                : 2 * s->delta_keys * s->delta_key_dim + values;
 }

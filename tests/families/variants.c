@@ -16,6 +16,7 @@
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h" /* random numbers; nothing of Check */
 #include "tests/families/more/variants_norms.h"
+#include "tests/families/more/variants_recurrent.h"
 #include "tests/families/more/variants_uneven.h"
 
 /* ---- Descriptions ---- */
@@ -185,21 +186,6 @@ describe_squares(struct lmq_hparams *h)
     h->score_growth_period = 9;
 }
 
-static void
-describe_delta(struct lmq_hparams *h)
-{
-    h->layers[0] = h->layers[2] = LMQ_LAYER_DELTA;
-    h->norm = LMQ_NORM_LAYER;
-    h->residual = LMQ_RESIDUAL_PARALLEL;
-    h->has_attn_gate = true;
-    h->value_dim = 20; /* is the width of the gate's heads */
-    h->n_delta_key_heads = 2;
-    h->n_delta_value_heads = 6; /* wider than attention */
-    h->delta_key_dim = 9;
-    h->delta_value_dim = 35;
-    h->conv_width = 3;
-}
-
 /* Every kind of layer, with norms on both sides and experts. */
 static void
 describe_states(struct lmq_hparams *h)
@@ -233,64 +219,6 @@ describe_selective(struct lmq_hparams *h)
     h->latent_eps = 1e-3;
 }
 
-/* Time steps by key, gates by latents, also beside attention. */
-static void
-describe_key_decays(struct lmq_hparams *h)
-{
-    h->layers[0] = LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE;
-    h->layers[2] = LMQ_LAYER_DELTA;
-    h->n_delta_key_heads = 2;
-    h->n_delta_value_heads = 4;
-    h->delta_key_dim = 13;
-    h->delta_value_dim = 21;
-    h->conv_width = 3;
-    h->gate_rank = 10;
-    h->has_key_decays = true;
-}
-
-static void
-describe_convolved(struct lmq_hparams *h)
-{
-    h->layers[0] = h->layers[2] = LMQ_LAYER_DELTA;
-    h->norm_place = LMQ_NORMS_AFTER;
-    h->has_attn_gate = true;
-    h->sliding_window = 9;
-    h->recurrence = LMQ_RECURRENCE_CONVOLUTION;
-    h->n_delta_value_heads = 3;
-    h->delta_value_dim = 37;
-    h->conv_width = 2;
-}
-
-/* Attention and a state in one layer, a state alone in another. */
-static void
-describe_beside(struct lmq_hparams *h)
-{
-    h->layers[0] = LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE | LMQ_LAYER_FULL;
-    h->layers[1] = LMQ_LAYER_DELTA;
-    h->layers[2] = LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE;
-    h->recurrence = LMQ_RECURRENCE_STATE_SPACE;
-    h->has_bare_states = true;
-    h->has_attn_gate = true;
-    h->sliding_window = 9;
-    h->n_delta_key_heads = 2;
-    h->n_delta_value_heads = 4;
-    h->delta_key_dim = 13;
-    h->delta_value_dim = 17;
-    h->conv_width = 4;
-}
-
-/* A layer of each of both kinds has its norms behind its blocks. */
-static void
-describe_mixed(struct lmq_hparams *h)
-{
-    describe_delta(h);
-    h->layers[1] |= LMQ_LAYER_AFTER;
-    h->layers[2] |= LMQ_LAYER_AFTER;
-    h->norm_place = LMQ_NORMS_AROUND;
-    h->beta_scale = 2;
-    h->state_eps = 0.01;
-}
-
 static const struct {
     const char *name;
     void (*describe)(struct lmq_hparams *h);
@@ -306,18 +234,19 @@ static const struct {
     {"learned", describe_learned, true},
     {"chunks", describe_chunks, true},
     {"squares", describe_squares, false},
-    {"delta", describe_delta, true},
+    {"delta", variant_delta, true},
     {"states", describe_states, true},
-    {"convolved", describe_convolved, false},
+    {"convolved", variant_convolved, false},
     {"bare", variant_bare, true},
-    {"beside", describe_beside, true},
+    {"beside", variant_beside, true},
     {"selective", describe_selective, true},
-    {"mixed", describe_mixed, true},
-    {"key-decays", describe_key_decays, false},
+    {"mixed", variant_mixed, true},
+    {"key-decays", variant_key_decays, false},
     {"inside", variant_inside, true},
     {"uneven", variant_uneven, true},
     {"hyper", variant_hyper, true},
     {"kept", variant_kept, true},
+    {"lru", variant_lru, true},
 };
 
 size_t
@@ -441,6 +370,25 @@ add_step_norms(struct builder *b, int32_t l)
     add(b, q, 0, h->delta_key_dim, 1, 0.1);
 }
 
+/* Of one without keys. */
+static void
+add_values_recurrence(struct builder *b, int32_t l)
+{
+    uint64_t values = lmq_delta_value_width(b->h);
+    uint64_t width = b->h->delta_value_dim;
+    struct lmq_place place = {LMQ_ROLE_DELTA_ALPHA, LMQ_PART_WEIGHT, l, -1};
+
+    add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, values, b->h->dim);
+    add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1, values, b->h->dim);
+    add(b, place, values, width, 0, 1 / sqrt((double)width));
+    add_bias(b, place, values);
+    add_matrix(b, LMQ_ROLE_DELTA_BETA, l, -1, values, width);
+    place.role = LMQ_ROLE_DELTA_DECAY;
+    add(b, place, 0, values, -1, 0.7);
+    add_matrix(b, LMQ_ROLE_DELTA_CONV, l, -1, values, b->h->conv_width);
+    add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, b->h->dim, values);
+}
+
 /* What the description asks for, of the matrices and vectors of recurrences. */
 static void
 add_recurrence(struct builder *b, int32_t l)
@@ -461,6 +409,10 @@ add_recurrence(struct builder *b, int32_t l)
     uint64_t gates = is_delta ? h->gate_rank : 0;
     uint64_t latents = is_delta || is_selective ? h->step_rank : 0;
 
+    if (lmq_is_lru(h)) {
+        add_values_recurrence(b, l);
+        return;
+    }
     b->has_biases = false;
     add_recurrent(b, LMQ_ROLE_ATTN_Q, l, keys, seen);
     add_recurrent(b, LMQ_ROLE_ATTN_K, l, keys, seen);
@@ -520,6 +472,7 @@ add_attention(struct builder *b, int32_t l)
     uint32_t n_kv = lmq_layer_kv_heads(h, (size_t)l);
     uint32_t n = lmq_layer_heads(h, (size_t)l);
     bool borrows = lmq_layer_borrows(h, (size_t)l);
+    bool has_biases = b->has_biases;
 
     if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_AFTER)
         add_norm(b, LMQ_ROLE_ATTN_NORM, l, -1, h->dim);
@@ -535,8 +488,10 @@ add_attention(struct builder *b, int32_t l)
         add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, n * head, h->dim);
         if (!borrows)
             add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, n_kv * head, h->dim);
+        b->has_biases &= !lmq_is_lru(h); /* of values and gates */
         if (!borrows && !lmq_layer_keys_are_values(h, (size_t)l))
             add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, n_kv * value, h->dim);
+        b->has_biases = has_biases;
     }
     add_qk_norm(b, LMQ_ROLE_ATTN_Q_NORM, l, n);
     if (!borrows)
@@ -544,10 +499,12 @@ add_attention(struct builder *b, int32_t l)
     if (lmq_layer_has_sinks(h, (size_t)l))
         add(b, (struct lmq_place){LMQ_ROLE_ATTN_SINKS, LMQ_PART_WEIGHT, l, -1},
             0, n, 0, 1);
+    b->has_biases &= !lmq_is_lru(h);
     if (h->has_attn_gate)
         add_matrix(b, LMQ_ROLE_ATTN_GATE, l, -1,
                    n * (h->has_head_gate ? 1 : value),
                    h->has_raw_latents ? lmq_query_latents(h) : h->dim);
+    b->has_biases = has_biases;
     if (h->has_sub_norms)
         add_norm(b, LMQ_ROLE_ATTN_SUB_NORM, l, -1, n * value);
     add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, n * value);

@@ -46,7 +46,7 @@ static const char *const model_types[] = {
     "glm5_next", "glm5_next_text",
     "PanguEmbedded", "maincoder", "spark2_5", "plm", "nanbeige", "ouro",
     "apertus1p5", "apertus1p5_text", "minimax_m3_vl_text",
-    "step3p5", "minimax", "minimax_text_01",
+    "step3p5", "minimax", "minimax_text_01", "recurrent_gemma",
 };
 
 static const char *const keys[] = {

@@ -350,6 +350,16 @@ describe_kept(struct lmq_hparams *h)
     h->feed_add = 0.5;
 }
 
+static void
+describe_lru(struct lmq_hparams *h)
+{
+    describe_delta(h);
+    h->recurrence = LMQ_RECURRENCE_LRU;
+    h->activation = LMQ_ACTIVATION_GELU;
+    h->n_layers = 3;
+    h->layers[1] = LMQ_LAYER_DELTA | LMQ_LAYER_BARE;
+}
+
 /* Latents of gates and of time steps, of which each key has one; no layer has
  * positions, though a part of the keys is shared as if it turned. */
 static void
@@ -449,6 +459,8 @@ static const struct {
      "streams of which blocks read a sum, and the head the mean."},
     {"kept", describe_kept, false, "rows",
      "lightning attention, and blocks that add to what they are given."},
+    {"lru", describe_lru, true, "rows",
+     "recurrences without keys, of which values decay by gates."},
 };
 
 static void

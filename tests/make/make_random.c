@@ -123,6 +123,7 @@ describe_recurrence(struct lmq_hparams *h)
         h->recurrence == LMQ_RECURRENCE_SELECTIVE ? 1 : from_to(1, 9);
     h->conv_width = from_to(1, 5);
     may_attend &= h->recurrence != LMQ_RECURRENCE_CONVOLUTION &&
+                  h->recurrence != LMQ_RECURRENCE_LRU &&
                   h->recurrence != LMQ_RECURRENCE_SELECTIVE;
     h->has_bare_states = once_in(3);
     h->state_eps = perhaps(1e-4, 1e-1);

@@ -40,7 +40,7 @@ ROLES = {
     30: ('blk.attn_k_b*', 'k h-t'), 31: ('blk.attn_v_b*', 'v k'),
     32: ('blk.attn_gate', 'gate gated'),
     33: ('blk.ssm_alpha', 'alphas steps'),
-    34: ('blk.ssm_beta', 'n_delta_value_heads dim'),
+    34: ('blk.ssm_beta', 'betas written'),
     35: ('blk.ssm_a', 'decays'),
     36: ('blk.ssm_conv1d', 'channels conv_width'), 37: ('blk.ssm_norm', 'ssm_norm'),
     55: ('blk.ssm_d', 'n_delta_value_heads'),
@@ -143,7 +143,7 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),
         ('word', 'softmax softmax_chosen sigmoid near sigmoid_chosen', 'softmax', None, 'router'),
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
-        ('word', 'delta state_space convolution selective lightning', 'delta', None,
+        ('word', 'delta state_space convolution selective lightning lru', 'delta', None,
          'recurrence'),
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '

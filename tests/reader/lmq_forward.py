@@ -54,6 +54,9 @@ class Description:
             self.stream_rounds, self.stream_mean = 0, False
         self.has_state = self.recurrence != 'convolution'   # a recurrent layer
         self.selective = self.recurrence == 'selective'
+        self.lru = self.recurrence == 'lru'
+        self.has_keys = self.has_state and not self.lru
+        self.bare_states |= self.lru
         if self.recurrence != 'delta':
             self.gate_rank, self.key_decays = 0, False
             self.sigmoid_gates &= self.recurrence == 'lightning'
@@ -221,13 +224,13 @@ class Description:
             m5(min(values, d, self.conv_width or lightning) >= 1, 'recurrence')
             m5(not lightning or self.decay_first
                >= self.decay_step * (self.n_layers - 1), 'decay_first')
-            if self.has_state:
+            if self.has_keys:
                 m5(min(keys, c) >= 1 and values % keys == 0, 'heads of a recurrence')
             else:
                 keys = c = 0
             m5(not self.selective or self.step_rank >= 1 and d == 1, 'step_rank')
             m5(max(values * c * d, 2 * keys * c + values * d) <= HUGE, 'wide recurrence')
-        m5(not self.delta - self.alone or self.has_state and not self.selective
+        m5(not self.delta - self.alone or self.has_keys and not self.selective
            and not self.n_borrowing and not self.k
            and {self.place(i) for i in self.delta - self.alone} == {'before'}
            and self.residual == 'sequential', 'attention beside a recurrence')
@@ -289,7 +292,7 @@ class Description:
         keys = self.n_delta_key_heads * self.delta_key_dim
         values = self.n_delta_value_heads * self.delta_value_dim
         alone = layer in self.alone
-        sizes['channels'] = values if self.selective or not self.has_state else (
+        sizes['channels'] = values if self.selective or not self.has_keys else (
             2 * keys + values)
         sizes['decays'] = self.n_delta_value_heads * (
             self.delta_key_dim if self.selective else 1)
@@ -297,6 +300,11 @@ class Description:
         sizes['steps'] = self.step_rank or self.dim
         sizes['alphas'] = self.n_delta_value_heads * (
             self.delta_key_dim if self.key_decays else 1)
+        sizes.update({'betas': self.n_delta_value_heads, 'written': self.dim})
+        if self.lru:
+            sizes.update({'alphas': values, 'steps': self.delta_value_dim,
+                          'betas': values, 'written': self.delta_value_dim,
+                          'decays': values})
         sizes['latents'] = self.gate_rank or self.dim
         sizes['q_latents'] = self.q_lora_rank * (1 + self.raw_latents)
         sizes['gated'] = sizes['latents'] if alone else (
@@ -318,12 +326,16 @@ class Description:
         may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33}
         if self.norm == 'layer':
             may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38, 66, 67}
-        if self.recurrence == 'state_space' or self.selective:
+        if self.recurrence == 'state_space' or self.selective or self.lru:
             may_have_bias.add(36)
+        if self.lru and self.delta:
+            may_have_bias.add(34)
 
         def add(role, layer=-1, items=(-1,), must=True):
             shape = self.shape(role, layer)
             without = layer in self.alone and role in (5, 6, 7, 8, 32)
+            if self.lru and self.delta:
+                without = role in (7, 32) and layer not in self.alone
             for item in items:
                 key = role, int(role == 20), layer, item
                 self.shapes[key] = shape
@@ -373,10 +385,11 @@ class Description:
             if i in self.delta:
                 lightning = self.recurrence == 'lightning'
                 roles += [] if lightning else [36]
-                roles += ([5, 6, 7] if i in self.alone else [56, 57, 58, 60])
+                roles += ([7] if self.lru else [5, 6, 7] if i in self.alone else [56, 57, 58, 60])
                 if self.has_state:
                     if not lightning:
-                        roles += [33, 34 if self.recurrence == 'delta' else 55, 35]
+                        roles += [33, 35, 34 if self.recurrence == 'delta' or self.lru
+                                  else 55]
                     roles += [32 if i in self.alone else 59]
                     roles += [] if self.bare_states else [37]
                     roles += [61] if self.step_rank else []
@@ -645,8 +658,34 @@ class Computation:
         o = o * sigmoid(g) * (1 if d.sigmoid_gates else g)
         return self.product(o, roles[4], layer)
 
+    def without_keys(self, u, layer):
+        d, n, heads = self.d, len(u), self.d.n_delta_value_heads
+        w, bias = self.tensor(36, layer), self.tensor(36, layer, part=1)
+        m = self.product(u, 7, layer)
+        before = np.concatenate([np.zeros((d.conv_width - 1, m.shape[1])), m])
+        v = sum(w[:, j] * before[j:j + n] for j in range(d.conv_width))
+        v = v + (0 if bias is None else bias)
+        blocks = v.reshape(n, heads, 1, -1)
+
+        def gate(role):
+            rows = self.tensor(role, layer).reshape(heads, d.delta_value_dim, -1)
+            bias = self.tensor(role, layer, part=1)
+            z = (rows * blocks).sum(axis=-1).reshape(n, -1)
+            return sigmoid(z + (0 if bias is None else bias))
+        left = np.exp(-8 * np.log1p(np.exp(self.tensor(35, layer))) * gate(33))
+        added = gate(34) * v
+        added[1:] *= np.sqrt(1 - left[1:] ** 2)
+        s, results = np.zeros(v.shape[1]), []
+        for p in range(n):
+            s = left[p] * s + added[p]
+            results.append(s)
+        z = self.act(self.product(u, 32, layer), layer)
+        return self.product(np.stack(results) * z, 8, layer)
+
     def recur(self, u, layer, *roles):
         """Section 11."""
+        if self.d.lru:
+            return self.without_keys(u, layer)
         if self.d.recurrence == 'lightning':
             return self.lightning(u, layer, *roles)
         d, n, w = self.d, len(u), self.tensor(36, layer)

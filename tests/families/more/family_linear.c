@@ -16,6 +16,35 @@ static const struct stored lightning_layer[] = {
     {AS_END, NULL, 0},
 };
 
+static const struct stored griffin_layer[] = {
+    {AS_NORM, "model.layers.#.temporal_pre_norm", LAYER(attn_norm)},
+    {AS_NORM, "model.layers.#.channel_pre_norm", LAYER(ffn_norm)},
+    {AS_LINEAR, "model.layers.#.temporal_block.q_proj", LAYER(q)},
+    {AS_LINEAR, "model.layers.#.temporal_block.k_proj", LAYER(k)},
+    {AS_LINEAR, "model.layers.#.temporal_block.v_proj", LAYER(v)},
+    {AS_LINEAR, "model.layers.#.temporal_block.o_proj", LAYER(o)},
+    {AS_LINEAR, "model.layers.#.temporal_block.linear_x", LAYER(delta.v)},
+    {AS_LINEAR, "model.layers.#.temporal_block.linear_y", LAYER(delta.gate)},
+    {AS_LINEAR, "model.layers.#.temporal_block.linear_out", LAYER(delta.out)},
+    {AS_CONV, "model.layers.#.temporal_block.conv_1d", LAYER(delta)},
+    {AS_DECAYS, "model.layers.#.temporal_block.rg_lru.recurrent_param",
+     LAYER(delta)},
+    {AS_BLOCKS, "model.layers.#.temporal_block.rg_lru.recurrent_gate",
+     LAYER(delta.alpha)},
+    {AS_BLOCKS, "model.layers.#.temporal_block.rg_lru.input_gate",
+     LAYER(delta.beta)},
+    {AS_LINEAR, "model.layers.#.mlp_block.gate_proj", LAYER(mlp.gate)},
+    {AS_LINEAR, "model.layers.#.mlp_block.up_proj", LAYER(mlp.up)},
+    {AS_LINEAR, "model.layers.#.mlp_block.down_proj", LAYER(mlp.down)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored griffin_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", 0},
+    {AS_NORM, "model.final_norm", MODEL(norm)},
+    {AS_END, NULL, 0},
+};
+
 /* ---- Families ---- */
 
 #define LIGHTNING_KEYS                                                        \
@@ -79,6 +108,37 @@ const struct family linear_families[] = {
                   .delta = "101", .delta_keys = 4, .delta_values = 4,
                   .delta_key_dim = 16, .delta_value_dim = 16, .n_experts = 5,
                   .n_used = 2, .expert_dim = 32, .keeps = {2.5, 2.5, 2.5}},
+    },
+    {
+        /* A window that is shorter than the text; wider states than streams,
+         * and the factor of embeddings is a bfloat16: 8 of 64. */
+        .name = "recurrent_gemma",
+        .config =
+            "{'architectures': ['RecurrentGemmaForCausalLM'], "
+            "'attention_bias': false, 'attention_dropout': 0.0, "
+            "'attention_window_size': $window, 'block_types': ['recurrent', "
+            "'recurrent', 'attention'], 'bos_token_id': 2, 'conv1d_width': "
+            "$conv_width, 'eos_token_id': 1, 'head_dim': $head_dim, "
+            "'hidden_activation': 'gelu_pytorch_tanh', 'hidden_size': $dim, "
+            "'intermediate_size': $twice_hidden, 'logits_soft_cap': 4.0, "
+            "'lru_width': $lru_width, 'model_type': 'recurrent_gemma', "
+            "'num_attention_heads': $heads, 'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $kv_heads, 'partial_rotary_factor': 0.5, "
+            "'rms_norm_eps': 1e-06, 'rope_theta': 10000.0, "
+            "'tie_word_embeddings': true, 'vocab_size': $vocab, "
+            "'w_init_variance_scale': 0.01}",
+        .frame = griffin_frame,
+        .layers = {griffin_layer},
+        .bits = LLAMA_BITS | NORMS_LESS_ONE | HAS_OUT_BIAS | HAS_MLP_BIAS |
+                SCALES_EMBEDDING,
+        .shape = {.vocab = 61, .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_gelu_tanh, .theta = 10000, .dim = 64,
+                  .hidden = 92, .layers = 5, .heads = 4, .kv_heads = 1,
+                  .head_dim = 16, .rotary_dim = 8, .window = 9,
+                  .sliding = "1", .logit_cap = 4, .delta = "110",
+                  .recurrence = ORACLE_LRU, .delta_values = 4,
+                  .delta_value_dim = 18, .delta_key_dim = 1,
+                  .conv_width = 4, .has_conv_bias = true},
     },
     {.name = NULL},
 };

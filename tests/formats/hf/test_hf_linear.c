@@ -1,6 +1,7 @@
 /*
  * test_hf_linear.c - lightning attention by config.json and by the keys of a
- * GGUF, and what a description may say of it and of what blocks add to.
+ * GGUF, recurrences without keys by config.json, and what a description may say
+ * of them and of what blocks add to.
  */
 #include "config.h"
 
@@ -11,6 +12,7 @@
 #include "formats/gguf/gguf_build.h"
 #include "formats/gguf/gguf_keys.h"
 #include "formats/model/hparams_check.h"
+#include "formats/model/model_tensors.h"
 #include "tests/build/suite.h"
 #include "tests/formats/hf_models.h"
 
@@ -128,6 +130,96 @@ START_TEST(what_blocks_add_to_goes_with_one_plain_stream)
     ck_assert(!(h->feed_keep > 1) && !(h->feed_add > 1));
     ck_assert(h->attn_keep > 2 && h->attn_add > 2);
     free(h);
+}
+END_TEST
+
+START_TEST(a_recurrence_without_keys_has_no_sizes_of_keys)
+{
+    struct lmq_hparams *h = describe();
+    struct lmq_place place = {LMQ_ROLE_ATTN_Q, LMQ_PART_WEIGHT, 0, -1};
+    uint64_t dims[2];
+    uint32_t n;
+
+    h->recurrence = LMQ_RECURRENCE_LRU;
+    h->conv_width = 3;
+    h->activation = LMQ_ACTIVATION_GELU;
+    h->has_bare_states = h->has_sigmoid_gates = true;
+    for (size_t i = 0; i < 4; i++)
+        h->layers[i] |= LMQ_LAYER_BARE;
+    lmq_hparams_settle(h);
+    assert_possible(h);
+    ck_assert_uint_eq(h->n_delta_key_heads + h->delta_key_dim, 0);
+    ck_assert(!h->has_bare_states && !h->has_sigmoid_gates);
+    ck_assert_int_eq(h->activation, LMQ_ACTIVATION_GELU); /* of gates */
+    ck_assert_uint_eq(lmq_delta_channels(h), 32);
+    ck_assert(!lmq_model_has(h, &place, &n));
+    place.role = LMQ_ROLE_DELTA_NORM;
+    ck_assert(!lmq_model_has(h, &place, &n));
+    place.role = LMQ_ROLE_DELTA_BETA;
+    ck_assert(lmq_model_has(h, &place, &n));
+    lmq_model_shape(h, &place, dims, &n);
+    ck_assert_uint_eq(dims[0], 32);
+    ck_assert_uint_eq(dims[1], 8);
+    place.part = LMQ_PART_BIAS;
+    ck_assert(lmq_model_has(h, &place, &n));
+    place.role = LMQ_ROLE_ATTN_V; /* of recurrent layers alone */
+    ck_assert(lmq_model_has(h, &place, &n));
+    place.layer = 1;
+    ck_assert(!lmq_model_has(h, &place, &n));
+    h->conv_width = 0;
+    assert_impossible(h, "see 0 tokens");
+    h->conv_width = 3;
+    h->layers[0] = LMQ_LAYER_DELTA | LMQ_LAYER_BESIDE;
+    assert_impossible(h, "attention beside a recurrence");
+    free(h);
+}
+END_TEST
+
+/* ---- RecurrentGemma ---- */
+
+/* With 6 layers in place of 26. */
+START_TEST(recurrent_gemma_2b)
+{
+    static const char class[] = "RecurrentGemmaForCausalLM";
+    struct model *m = read_model(
+        "{'architectures':['RecurrentGemmaForCausalLM'],"
+        "'attention_bias':false,'attention_window_size':2048,'block_types':"
+        "['recurrent','recurrent','attention'],'bos_token_id':2,"
+        "'conv1d_width':4,'eos_token_id':1,'head_dim':256,"
+        "'hidden_activation':'gelu_pytorch_tanh','hidden_size':2560,"
+        "'intermediate_size':15360,'logits_soft_cap':30.0,'lru_width':2560,"
+        "'model_type':'recurrent_gemma','num_attention_heads':10,"
+        "'num_hidden_layers':6,'num_key_value_heads':1,"
+        "'partial_rotary_factor':0.5,'rms_norm_eps':1e-06,"
+        "'rope_theta':10000.0,'vocab_size':256000}");
+
+    ck_assert_str_eq(m->h.architecture, "recurrent_gemma");
+    assert_sizes(&m->h, 6, 2560, 7680, 10, 1, 256);
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xx.");
+    ck_assert_int_eq(m->h.recurrence, LMQ_RECURRENCE_LRU);
+    ck_assert_uint_eq(m->h.n_delta_value_heads, 10);
+    ck_assert_uint_eq(m->h.delta_value_dim, 256);
+    ck_assert_uint_eq(m->h.conv_width, 4);
+    ck_assert_uint_eq(m->h.rotary_dim, 128);
+    ck_assert_uint_eq(m->h.sliding_window, 2048);
+    assert_near(m->h.embedding_scale, 50.5); /* 50.596 in bfloat16 */
+    assert_near(m->h.logit_softcap, 30);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU_TANH);
+    ck_assert(m->source.norms_less_one);
+    ck_assert_int_eq(m->h.tie, LMQ_TIE_YES);
+    m = read_small(class, "'block_types':['attention','recurrent'],"
+                          "'lru_width':80,'hidden_activation':'gelu'");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, ".x");
+    ck_assert_uint_eq(m->h.delta_value_dim, 20);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_GELU);
+    ck_assert_uint_eq(m->h.rotary_dim, 8);
+    assert_wrong(class, "'lru_width':81",
+                 "'lru_width' in the configuration is 81, which 4 heads "
+                 "cannot share");
+    assert_wrong(class, "'block_types':[]",
+                 "'block_types' in the configuration is empty");
+    assert_wrong(class, "'block_types':['recurrent','mlp']", "something else");
+    assert_unsupported(class, "'attention_bias':true", "'attention_bias' true");
 }
 END_TEST
 
@@ -299,6 +391,8 @@ main(void)
         states_that_decay_by_layer_never_grow,
         lightning_has_no_convolution,
         what_blocks_add_to_goes_with_one_plain_stream,
+        a_recurrence_without_keys_has_no_sizes_of_keys,
+        recurrent_gemma_2b,
         minimax_text_01,
         the_library_has_other_words_for_a_minimax,
         keys_of_gguf_say_a_minimax,

@@ -177,6 +177,9 @@ class Model:
     def feeds(self, layer):
         return layer not in self.h["bare_layers"]
 
+    def is_lru(self):
+        return self.h["recurrence"] == "lru" and bool(self.h["delta_layers"])
+
     def has_state(self, layer):
         return layer in self.h["delta_layers"] and \
             self.h["recurrence"] != "convolution"
@@ -233,7 +236,8 @@ class Model:
         need(not {*h["feed_layers"]} & {*h["delta_layers"]},
              "a recurrent layer that only feeds")
         need(not {*h["delta_layers"]} & {*h["beside_layers"]} or
-             h["recurrence"] not in ("convolution", "selective") and not h["n_borrowing"] and
+             h["recurrence"] not in ("convolution", "selective", "lru") and
+             not h["n_borrowing"] and
              not h["kv_lora_rank"] and
              all(self.norm_place(i) == "before" for i in
                  {*h["delta_layers"]} & {*h["beside_layers"]}) and
@@ -241,7 +245,7 @@ class Model:
         if h["delta_layers"]:
             keys, values = h["n_delta_key_heads"], h["n_delta_value_heads"]
             c, d = h["delta_key_dim"], h["delta_value_dim"]
-            if h["recurrence"] == "convolution":
+            if h["recurrence"] in ("convolution", "lru"):
                 keys = c = 0
             else:
                 need(min(keys, c) > 0 and values % keys == 0, "key heads")
@@ -410,7 +414,7 @@ class Model:
         elif not borrows:
             yield "attn_k", (kv * size, dim), False, True
             if not (h["full_keys_are_values"] and self.is_full(layer)):
-                yield "attn_v", (kv * v, dim), False, True
+                yield "attn_v", (kv * v, dim), False, not self.is_lru()
         if norms and h["qk_norm"] not in ("none", "bare") and attends:
             for name, n in ("attn_q_norm", heads), ("attn_k_norm", kv):
                 if name == "attn_k_norm" and borrows:
@@ -427,7 +431,7 @@ class Model:
         if h["attn_gate"] and attends:
             own = 1 if h["attn_gate_by_head"] else v
             seen = self.seen_latents() if h["raw_latents"] else dim
-            yield "attn_gate", (heads * own, seen), False, True
+            yield "attn_gate", (heads * own, seen), False, not self.is_lru()
         if attends and norms and h["sub_norms"]:
             yield "attn_sub_norm", (heads * v,), False, bias
         if attends:
@@ -494,6 +498,16 @@ class Model:
             self.is_alone(layer) else [
                 "ssm_" + name for name in "q k v gate output".split()]
 
+    def without_keys_names(self, values):
+        dim, d = self.h["dim"], self.h["delta_value_dim"]
+        yield "attn_v", (values, dim), False, True
+        yield "attn_gate", (values, dim), False, True
+        yield "ssm_alpha", (values, d), False, True
+        yield "ssm_beta", (values, d), False, True
+        yield "ssm_a", (values,), False, False
+        yield ("ssm_conv1d", (values, self.h["conv_width"]), False, True)
+        yield "attn_output", (dim, values), False, True
+
     def recurrent(self, layer, dim):
         h, heads = self.h, self.h["n_delta_value_heads"]
         values = channels = keys = heads * h["delta_value_dim"]
@@ -502,6 +516,9 @@ class Model:
         seen, steps, decays, alphas, latents = dim, dim, heads, heads, dim
         lightning = h["recurrence"] == "lightning"
         own = self.recurrent_names(layer)
+        if h["recurrence"] == "lru":
+            yield from self.without_keys_names(values)
+            return
         if selective:
             seen, steps = values, h["step_rank"]
             decays = heads * h["delta_key_dim"]
@@ -914,6 +931,33 @@ class Model:
             a * b for a, b in zip(query, self.convolved(at, m, p))])
             for p, query in enumerate(q)]
 
+    def without_keys(self, at, u):
+        heads = self.h["n_delta_value_heads"]
+        m, out = [self.product(at + "attn_v", x) for x in u], []
+        bias = self.vector(at + "ssm_conv1d.bias")
+        rates = [8 * math.log1p(math.exp(a))
+                 for a in self.vector(at + "ssm_a.weight")]
+        s = [0.0] * len(rates)
+        for p, x in enumerate(u):
+            v = self.convolved(at, m, p)
+            v = add(v, bias) if bias else v
+            gates = []
+            for name in "ssm_alpha", "ssm_beta":
+                rows = cut(self.matrix(at + name + ".weight"), heads)
+                z = [sum(a * b for a, b in zip(row, y))
+                     for block, y in zip(rows, cut(v, heads)) for row in block]
+                shift = self.vector(at + name + ".bias")
+                gates.append([sigmoid(a) for a in (add(z, shift) if shift
+                                                   else z)])
+            left = [math.exp(-a * b) for a, b in zip(rates, gates[0])]
+            s = [l * a + (math.sqrt(1 - l * l) if p else 1) * w * b
+                 for l, a, w, b in zip(left, s, gates[1], v)]
+            g = [self.act(a, at + "ffn_%s")
+                 for a in self.product(at + "attn_gate", x)]
+            out.append(self.product(at + "attn_output",
+                                    [a * b for a, b in zip(s, g)]))
+        return out
+
     def lightning(self, layer, at, u, own):
         h, keys = self.h, self.h["n_delta_key_heads"]
         heads, c, d = (h[key] for key in ("n_delta_value_heads",
@@ -941,6 +985,8 @@ class Model:
         return out
 
     def recur(self, layer, at, u, own):
+        if self.h["recurrence"] == "lru":
+            return self.without_keys(at, u)
         if self.h["recurrence"] == "lightning":
             return self.lightning(layer, at, u, own)
         h, selective = self.h, self.h["recurrence"] == "selective"
