@@ -163,6 +163,13 @@ static const struct lmq_hf_only minimax3_only[] = {
     END_ONLY,
 };
 
+/* A scale that is null is none; heads divide the width, whatever is said. */
+static const struct lmq_hf_key compass_keys[] = {
+    KEY("logit_scale", logit_scale, 1),
+    KEY_OR_NULL("sliding_window", sliding_window, 4096),
+    END,
+};
+
 /* ---- The table ---- */
 
 const struct lmq_family lmq_further_families[] = {
@@ -315,6 +322,19 @@ const struct lmq_family lmq_further_families[] = {
                       LMQ_GGUF_ROUTER | LMQ_GGUF_INDEXER,
               .begin = lmq_gguf_begin_minimax3, .is_only_read = true,
               .head = LMQ_GGUF_HEAD_MUST}},
+    /* Cohere 2 in halves, whose kinds of layers say how they turn. */
+    {.name = "cohere_compass", .norm = LMQ_NORM_LAYER,
+     .residual = LMQ_RESIDUAL_PARALLEL_ONE_NORM,
+     .hf = {.classes = {{"CohereCompassForCausalLM", "cohere_compass_text",
+                         NULL, false},
+                        TEXT_OF("CohereCompassForConditionalGeneration",
+                                "cohere_compass")},
+            LAYER_EPS(1e-5), .context = 8192, .theta = 10000,
+            .local_theta = 10000, .turns_unsaid = true,
+            .has_still_kinds = true, .has_sections = true,
+            .has_tied_head = true, .has_layer_types = true,
+            .keys = {sizes, compass_keys}, .windows = lmq_hf_windows_mellum,
+            .finish = lmq_hf_finish_compass, BIASES}},
 };
 
 const size_t lmq_n_further_families =

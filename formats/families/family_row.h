@@ -89,6 +89,8 @@ struct lmq_hf_form {
     bool has_sections;       /* rotary ones, for images */
     bool has_mscales;        /* the gain of rotary scaling, short and long */
     bool has_inner_context;  /* that of longrope may stand in it alone */
+    bool has_still_kinds;    /* a kind of layers may not turn: null; one that
+                                no layer is of may be absent */
     bool has_parts;          /* as much of a head turns as is said for a kind of
                                 layers; else all alike */
     double local_theta;      /* of layers with a window; 0: like the others */

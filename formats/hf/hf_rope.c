@@ -549,7 +549,8 @@ read_local(struct lmq_hf_config *config, const json_t *rope)
     double theta = form->local_theta, part, whole = 1;
     bool is_said = is_nested || has_theta(config, rope);
 
-    if (form->has_parts && is_nested && local == NULL) { /* no windows */
+    if ((form->has_parts || form->has_still_kinds) && is_nested &&
+        local == NULL) { /* no windows, or they do not turn */
         h->rope_local_theta = h->rope_theta;
         h->full_rotary_dim = lmq_hparams_rotary_dim(h);
         return;

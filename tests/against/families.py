@@ -414,6 +414,15 @@ TABLE = [
     ("Nemotron", "nemotron", dict(SIZES)),
     ("Nemotron (other heads)", "nemotron", dict(SIZES, head_dim=24)),
     ("Command A (Cohere 2)", "cohere2", dict(SIZES, sliding_window=WINDOW)),
+    ("text of Cohere Compass", "cohere_compass", dict(text_config=dict(SIZES,
+        logit_scale=0.25, sliding_window=WINDOW, layer_types=[
+        "sliding_attention", "full_attention"] * 2, rope_parameters=dict(
+        full_attention=None, sliding_attention=dict(SECTIONS))),
+        vision_config=dict(SEES_QWEN, deepstack_visual_indexes=[0]))),
+    ("Cohere Compass", "cohere_compass_text", dict(SIZES,
+        sliding_window=WINDOW, layer_types=["full_attention",
+        "sliding_attention"] * 2, rope_parameters=dict(full_attention=dict(
+        SECTIONS), sliding_attention=dict(SECTIONS, rope_theta=3e4)))),
     ("EXAONE 4", "exaone4", dict(SIZES, head_dim=16,
         sliding_window=WINDOW)),
     ("EXAONE 4 (64 layers)", "exaone4", dict(SIZES, head_dim=16,

@@ -112,15 +112,14 @@ largest_difference(const char *path_a, const char *path_b, size_t context)
 static const struct {
     const char *family, *reason;
 } refused[] = {
-    {"llama-dynamic", "rope_scaling"},
+    {"llama-dynamic", "rope_scaling"}, {"deepseek2", "rope_attention_factor"},
     {"falcon-rw", "has no words"}, {"falcon-rw-heads", "has no words"},
     {"qwen3moe-dense-layer", "has no experts, it would be taken for one with"},
-    {"deepseek2", "rope_attention_factor"}, {"llama4", "attention_chunk"},
-    {"qwen3next", "a delta rule"}, {"qwen35", "a delta rule"}, {"hy4", "turns"},
+    {"qwen3next", "a delta rule of"}, {"qwen35", "a delta rule of"},
+    {"llama4", "attention_chunk"}, {"hy4", "turns"}, {"minimax01", "delta_keep"},
     {"mimo2-library", "has no experts, it would be taken for one with"},
     {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
     {"minimax-m3", "has tensors that"}, {"glm5-next", "chooses by"},
-    {"minimax01", "delta_keep"},
 };
 
 static const char *const nameless[] = {
@@ -128,7 +127,7 @@ static const char *const nameless[] = {
     "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "kolibri1",
     "phimoe", "lfm3", "olmo_hybrid", "olmo_hybrid-turning",
     "olmo_hybrid-library", "axk1", "axk1-library", "axk2", "plm", "ouro",
-    "recurrent_gemma",
+    "recurrent_gemma", "cohere_compass",
 };
 
 static const char *

@@ -1,7 +1,7 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
  * beside their rows: BitNet, A.X K1, Maincoder, Spark, Nanbeige, Ouro,
- * the text of Apertus 1.5, HY V4, the first Qwen, MiniMax M3.
+ * the text of Apertus 1.5, HY V4, the first Qwen, MiniMax M3, Cohere Compass.
  */
 #include "config.h"
 
@@ -236,4 +236,41 @@ lmq_hf_finish_minimax3(struct lmq_hf_config *config)
     h->router_renormalises = true;
     if (config->source->n_chosen > 0)
         lmq_hf_finish_chosen(config);
+}
+
+/* ---- Cohere Compass ---- */
+
+/* How a kind of layers turns: null, not at all. */
+static bool
+is_still_kind(struct lmq_hf_config *config, const char *kind)
+{
+    const json_t *rope =
+        lmq_hf_object(config, config->json, "rope_parameters");
+    const json_t *how = json_object_get(rope, kind);
+
+    if (how == NULL)
+        lmq_hparams_refuse(config->hparams,
+                           "'rope_parameters' without '%s'", kind);
+    return json_is_null(how);
+}
+
+/* If only layers with a window turn, theirs is the one base. */
+void
+lmq_hf_finish_compass(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    bool turns_far = false;
+
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        bool has_window = lmq_layer_window(h, i) > 0;
+        if (is_still_kind(config, has_window ? "sliding_attention"
+                                             : "full_attention"))
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
+        else
+            turns_far |= !has_window;
+    }
+    if (!turns_far && h->rope_local_theta > 0) {
+        h->rope_theta = h->rope_local_theta;
+        h->rope_local_theta = 0;
+    }
 }

@@ -560,5 +560,34 @@ const struct family further_families[] = {
                   .hyper = true, .hyper_eps = 0.001, .hyper_gain = 1.5,
                   .hyper_floor = 0.001},
     },
+    {
+        /* Layers without a window stand still; those with one say how they
+         * turn, in a dangling base, too, which nobody looks at. */
+        .name = "cohere_compass",
+        .config =
+            "{'architectures': ['CohereCompassForConditionalGeneration'], "
+            "'model_type': 'cohere_compass', 'text_config': {"
+            "'attention_bias': false, 'layer_norm_eps': 1e-05, "
+            "'layer_types': ['sliding_attention', 'full_attention', "
+            "'sliding_attention', 'full_attention'], "
+            "'logit_scale': 0.25, 'max_position_embeddings': $positions, "
+            "'model_type': 'cohere_compass_text', "
+            "'num_key_value_heads': $kv_heads, 'pooling': null, "
+            "'rope_parameters': {'full_attention': null, 'rope_theta': 7.0, "
+            "'sliding_attention': {'mrope_section': [2, 2, 1], 'rope_theta': "
+            "50000.0, 'rope_type': 'default'}}, 'sliding_window': $window, "
+            SIZE_KEYS "'tie_word_embeddings': true}, "
+            "'tie_word_embeddings': true, 'vision_config': {}}",
+        .prefix = "model.language_model.",
+        .frame = hf_frame,
+        .layers = {cohere_norms, hf_mlp},
+        .bits = HAS_GATE | HAS_ATTN_NORM,
+        .shape = {.dim = 60, .hidden = 84, .layers = 4, .heads = 6,
+                  .kv_heads = 2, .head_dim = 10, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5, .norm = ORACLE_LAYER,
+                  .is_parallel = true, .activation = oracle_silu,
+                  .theta = 50000, .logit_scale = 0.25, .window = 7,
+                  .sliding = "1010", .turning = "1010"},
+    },
     {.name = NULL},
 };
