@@ -86,7 +86,9 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
     say_kind(words, (int)h->residual, residuals);
     say_number(words, "embeddings times", h->embedding_scale, 1);
     if (h->has_embedding_norm)
-        say(words, "a norm of embeddings");
+        say(words, "a norm of embeddings%s",
+            h->has_bare_embedding_norm ? " without weights" : "");
+    say_number(words, "epsilon of norms behind blocks:", h->post_norm_eps, 0);
     if (h->has_sub_norms)
         say(words, "norms within attention and feed-forward");
     if (h->has_mixture_norm)
@@ -206,6 +208,8 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         [LMQ_QK_NORM_HEADS] = "norms of queries and keys, each head its own",
         [LMQ_QK_NORM_WHOLE] = "norms of queries and keys, all heads at once",
         [LMQ_QK_NORM_BARE] = "norms of queries and keys without weights",
+        [LMQ_QK_NORM_BARE_ALL] = "norms of all queries and keys without "
+                                 "weights",
     };
     uint32_t n_full = count_layers(h, LMQ_LAYER_FULL);
     uint32_t n_sinkless = count_layers(h, LMQ_LAYER_SINKLESS);

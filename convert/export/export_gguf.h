@@ -1,9 +1,10 @@
 /*
  * export_gguf.h - the parts of the GGUF exporter.
  *
- * export_gguf_plan.c decides what is written, export_gguf_names.c how it is
- * called, export_gguf_vocab.c makes the tokenizer's keys, export_gguf_data.c
- * writes the tensors, export_gguf.c puts it together.
+ * export_gguf_plan.c decides what is written, export_gguf_made.c which tensors
+ * have no source, export_gguf_names.c how they are called, export_gguf_vocab.c
+ * makes the tokenizer's keys, export_gguf_data.c writes the tensors,
+ * export_gguf.c puts it together.
  */
 #ifndef LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
 #define LMQ_CONVERT_EXPORT_EXPORT_GGUF_H
@@ -59,6 +60,7 @@ struct lmq_gguf_plan {
     const struct lmq_family *family;
     struct lmq_hparams written; /* the description as the keys hold it */
     double near[LMQ_MAX_ROPE_FACTORS], far[LMQ_MAX_ROPE_FACTORS];
+    double *weights; /* of norms that have none here: queries', keys' */
     struct lmq_gguf_target *targets;
     size_t n_targets, capacity;
     enum lmq_gguf_stored mostly;
@@ -72,6 +74,15 @@ enum lmq_status lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint,
                                    struct lmq_notes *notes,
                                    struct lmq_error *err);
 void lmq_gguf_plan_free(struct lmq_gguf_plan *plan);
+
+/* One more, empty; NULL if there is no memory. */
+struct lmq_gguf_target *lmq_gguf_add_target(struct lmq_gguf_plan *plan,
+                                            const char *name);
+
+/* The tensors that the description alone makes; what they say is no more in
+ * plan->written. */
+enum lmq_status lmq_gguf_add_made(struct lmq_gguf_plan *plan,
+                                  struct lmq_error *err);
 
 /* Small, and what llama.cpp wants in float32. */
 bool lmq_gguf_stays_float(const struct lmq_gguf_target *target);

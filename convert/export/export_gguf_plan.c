@@ -23,18 +23,6 @@
 
 /* ---- Targets ---- */
 
-static struct lmq_gguf_target *
-add_target(struct lmq_gguf_plan *plan, const char *name)
-{
-    if (lmq_mem_grow(&plan->targets, &plan->capacity, plan->n_targets + 1,
-                     sizeof(*plan->targets)) != 0)
-        return NULL;
-    struct lmq_gguf_target *target = &plan->targets[plan->n_targets++];
-    *target = (struct lmq_gguf_target){0};
-    snprintf(target->name, sizeof(target->name), "%s", name);
-    return target;
-}
-
 /* Parts of one tensor stand in one layer, so not far from each other. */
 static struct lmq_gguf_target *
 find_target(const struct lmq_gguf_plan *plan, const char *name)
@@ -56,7 +44,7 @@ add_source(struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor,
     bool is_column = tensor->n_dims == 1;
 
     if (target == NULL)
-        target = add_target(plan, name);
+        target = lmq_gguf_add_target(plan, name);
     if (target == NULL ||
         lmq_mem_grow(&target->sources, &target->capacity,
                      target->n_sources + 1, sizeof(*target->sources)) != 0)
@@ -126,45 +114,6 @@ shape_target(const struct lmq_gguf_plan *plan, struct lmq_gguf_target *target)
         target->n_dims = 1;
         target->dims[0] = target->n_rows;
     }
-}
-
-static enum lmq_status
-add_factors(struct lmq_gguf_plan *plan, struct lmq_error *err)
-{
-    const struct lmq_hparams *h = &plan->written;
-    const struct {
-        enum lmq_rope_scaling scaling;
-        const char *name;
-        const double *values;
-    } kinds[] = {
-        {LMQ_ROPE_FACTORS, "rope_freqs.weight", plan->near},
-        {LMQ_ROPE_LONGROPE, "rope_factors_short.weight", plan->near},
-        {LMQ_ROPE_LONGROPE, "rope_factors_long.weight", plan->far},
-    };
-    uint32_t n = h->n_rope_factors, widest = lmq_hparams_rotary_dim(h) / 2;
-
-    if (plan->family->gguf.halves_part && n < widest &&
-        widest <= LMQ_MAX_ROPE_FACTORS)
-        n = widest;
-
-    for (uint32_t i = h->n_rope_factors; i < n; i++)
-        plan->near[i] = 1;
-    for (uint32_t i = 0; i < h->n_rope_factors; i++) {
-        plan->near[i] = (double)(float)h->rope_short[i];
-        plan->far[i] = (double)(float)h->rope_long[i];
-    }
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (h->rope_scaling != kinds[i].scaling)
-            continue;
-        struct lmq_gguf_target *target = add_target(plan, kinds[i].name);
-        if (target == NULL)
-            return lmq_fail_nomem(err);
-        target->values = kinds[i].values;
-        target->n_dims = 1;
-        target->dims[0] = target->n_cols = n;
-        target->n_rows = 1;
-    }
-    return LMQ_OK;
 }
 
 /* Where there are no words for the scales of embedding and logits they go into
@@ -285,7 +234,7 @@ add_targets(struct lmq_gguf_plan *plan, struct lmq_error *err)
 {
     struct lmq_checkpoint *checkpoint = plan->checkpoint;
     bool is_tied = lmq_checkpoint_is_tied(checkpoint);
-    enum lmq_status status = add_factors(plan, err);
+    enum lmq_status status = lmq_gguf_add_made(plan, err);
     char name[64];
 
     if (!is_tied && plan->family->gguf.head == LMQ_GGUF_HEAD_NEVER)
@@ -692,6 +641,7 @@ lmq_gguf_plan_free(struct lmq_gguf_plan *plan)
     for (size_t i = 0; i < plan->n_targets; i++)
         free(plan->targets[i].sources);
     free(plan->targets);
+    free(plan->weights);
     lmq_arranged_free(&plan->arranged);
     plan->targets = NULL;
     plan->n_targets = 0;

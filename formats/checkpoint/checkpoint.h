@@ -144,6 +144,7 @@ struct lmq_source {
     bool turns_back;        /* positions turn the other way */
     bool is_transposed;     /* matrices of layers have inputs as rows */
     bool norms_less_one;    /* norm weights are stored minus 1 */
+    bool has_whole_last_norm; /* but those of the last norm */
     bool has_apart_norms;   /* norms behind attention and feed-forward have
                                names of their own: post_attention_layernorm is
                                not the one behind attention */

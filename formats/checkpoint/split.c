@@ -609,6 +609,8 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
             lmq_rope_rows(&checkpoint->hparams, &tensor->place);
     tensor->view.pairs.turns_back = source->turns_back;
     if (source->norms_less_one && is_norm(tensor->place.role) &&
+        !(source->has_whole_last_norm &&
+          tensor->place.role == LMQ_ROLE_OUTPUT_NORM) &&
         tensor->place.part == LMQ_PART_WEIGHT)
         tensor->view.plus = 1;
     if (source->has_unit_head && tensor->place.role == LMQ_ROLE_HEAD &&

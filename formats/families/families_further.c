@@ -170,6 +170,14 @@ static const struct lmq_hf_key compass_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key muse_keys[] = {
+    KEY("sliding_window", sliding_window, 2048),
+    KEY("output_multiplier", logit_scale, 0.19611613513818404),
+    KEY("final_logit_softcapping", logit_softcap, 20),
+    KEY("post_norm_eps", post_norm_eps, 1e-8),
+    END,
+};
+
 /* ---- The table ---- */
 
 const struct lmq_family lmq_further_families[] = {
@@ -335,6 +343,24 @@ const struct lmq_family lmq_further_families[] = {
             .has_tied_head = true, .has_layer_types = true,
             .keys = {sizes, compass_keys}, .windows = lmq_hf_windows_mellum,
             .finish = lmq_hf_finish_compass, BIASES}},
+    {.name = "muse-glimmer", .norm_place = LMQ_NORMS_AROUND,
+     .qk_norm = LMQ_QK_NORM_BARE_ALL, .window_period = 4,
+     .hf = {.classes = {TEXT_OF("MuseGlimmerForConditionalGeneration",
+                                "muse_glimmer"),
+                        {NULL, "muse_glimmer_text", NULL, false}},
+            .source = {.norms_less_one = true, .has_whole_last_norm = true},
+            RMS_EPS(1e-5), GELU_KEY, .context = 131072, .n_kv_heads = 2,
+            .head_dim = 128, .theta = 10000, .has_layer_types = true,
+            .keys = {sizes, head_dim, muse_keys},
+            .windows = lmq_hf_windows_muse, .finish = lmq_hf_finish_muse,
+            BIASES},
+     .gguf = {.name = "muse-glimmer",
+              .keys = LLAMA_KEYS | LMQ_GGUF_LOGIT | LMQ_GGUF_CAPS |
+                      LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS,
+              .has_rotary_pairs = true, .weighs_bare_norms = true,
+              .begin = lmq_gguf_begin_muse,
+              .finish = lmq_gguf_finish_still_full,
+              .head = LMQ_GGUF_HEAD_MUST}},
 };
 
 const size_t lmq_n_further_families =

@@ -228,6 +228,8 @@ struct lmq_gguf_form {
     bool has_both;          /* attention and a state in each layer */
     bool has_bare_feed_norm; /* ffn_norm, without ".weight" */
     bool folds_scales;      /* of embedding and logits: into the tensors */
+    bool weighs_bare_norms; /* norms of queries and keys have weights that
+                               are how scores are scaled, and 1 */
     bool has_tiled_values;  /* of the delta rule: lmq_tiled_values() */
     bool has_late_norm_name; /* of the last norm: token_embd_norm */
     bool has_bare_correction; /* exp_probs_b, without ".bias" */

@@ -512,6 +512,18 @@ write_limits(struct lmq_gguf_builder *builder, const struct lmq_hparams *h)
     put_limits(builder, expert_limits, h, lmq_layer_expert_act_limit);
 }
 
+/* Norms of queries and keys have weights; those behind blocks an epsilon that
+ * no key says; and what no key limits is limited. */
+void
+lmq_gguf_begin_muse(struct lmq_hparams *h)
+{
+    h->qk_norm = LMQ_QK_NORM_HEAD;
+    h->has_embedding_norm = h->has_bare_embedding_norm = true;
+    h->post_norm_eps = 1e-8;
+    h->logit_softcap = 30;
+    h->has_attn_gate = true;
+}
+
 void
 lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
                       const struct lmq_family *family,

@@ -446,6 +446,24 @@ settle_mixture_norm(struct lmq_hparams *h)
         h->has_mixture_norm = false;
 }
 
+/* Norms behind blocks may have an epsilon of their own, where there are any;
+ * that of embeddings may lack weights, where others have some. */
+static void
+settle_norms(struct lmq_hparams *h)
+{
+    bool has_post = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        has_post |= lmq_layer_has_feed_post_norm(h, i) ||
+                    (lmq_layer_mixes(h, i) &&
+                     lmq_layer_norm_place(h, i) != LMQ_NORMS_BEFORE);
+    if (!has_post ||
+        !(h->post_norm_eps < h->norm_eps || h->post_norm_eps > h->norm_eps))
+        h->post_norm_eps = 0;
+    if (!h->has_embedding_norm || !lmq_norms_weigh(h))
+        h->has_bare_embedding_norm = false;
+}
+
 /* Only a gated feed-forward that is no expert is sparse. */
 static void
 settle_sparse(struct lmq_hparams *h)
@@ -539,6 +557,7 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         clear_layers(h, LMQ_LAYER_AFTER);
     settle_mixture_norm(h);
     settle_streams(h, usual);
+    settle_norms(h);
     if (h->n_loops < 2) {
         h->n_loops = 0;
         h->has_loop_norm = false;

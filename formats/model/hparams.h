@@ -73,6 +73,7 @@ enum lmq_qk_norm {
     LMQ_QK_NORM_HEADS, /* each head; weights of its own */
     LMQ_QK_NORM_WHOLE, /* all heads together */
     LMQ_QK_NORM_BARE,  /* each head, without weights; not in NoPE layers */
+    LMQ_QK_NORM_BARE_ALL, /* the same, in those, too */
     LMQ_QK_NORM_COUNT
 };
 
@@ -185,6 +186,8 @@ struct lmq_hparams {
     enum lmq_residual residual;
     double embedding_scale;  /* of the embedding; 1 */
     bool has_embedding_norm; /* of what enters the first layer */
+    bool has_bare_embedding_norm; /* which has no weights */
+    double post_norm_eps;    /* of the norms behind blocks; 0: norm_eps */
     bool has_sub_norms;      /* of what the last matrix of a block looks at:
                                 that of attention, that of one feed-forward */
     double residual_scale;   /* of what is added to the residual stream; 1 */
@@ -564,6 +567,15 @@ lmq_norms_weigh(const struct lmq_hparams *hparams)
 {
     return hparams->norm != LMQ_NORM_LAYER_PLAIN &&
            hparams->norm != LMQ_NORM_RMS_PLAIN;
+}
+
+/* Whether norms of queries and keys do, if others do. */
+static inline bool
+lmq_weighs_qk_norms(const struct lmq_hparams *hparams)
+{
+    return hparams->qk_norm != LMQ_QK_NORM_NONE &&
+           hparams->qk_norm != LMQ_QK_NORM_BARE &&
+           hparams->qk_norm != LMQ_QK_NORM_BARE_ALL;
 }
 
 /* ---- Layers with other sizes ---- */

@@ -165,6 +165,8 @@ static const struct {
     {true, "v_head.", "it judges texts, for training"},
     {true, "early_exit_gate.", "it says where to stop, and nobody does"},
     {true, "vision_tower.", other_senses},
+    {true, "vision_adapter.", other_senses},
+    {true, "vision_projection.", other_senses},
     {true, "vision_model.", other_senses},
     {true, "vit.", other_senses},
     {true, "visual.", other_senses},

@@ -121,6 +121,7 @@ has_head_norms(const struct lmq_member *member)
     switch (member->h->qk_norm) {
     case LMQ_QK_NORM_HEAD:
     case LMQ_QK_NORM_HEADS:
+    case LMQ_QK_NORM_BARE_ALL:
         return true;
     case LMQ_QK_NORM_BARE:
         return !lmq_layer_is(member->h, member->index, LMQ_LAYER_NOPE);

@@ -9,12 +9,11 @@
 
 #include "runtime/layer/norm.h"
 
-void
-lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
-         const float *x, size_t n, float *out)
+static void
+norm(const struct lmq_hparams *hparams, float eps,
+     const struct lmq_gain *gain, const float *x, size_t n, float *out)
 {
     const struct lmq_kernels *kernels = lmq_kernels();
-    float eps = (float)hparams->norm_eps;
 
     switch (hparams->norm) {
     case LMQ_NORM_LAYER:
@@ -29,6 +28,23 @@ lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
     default:
         kernels->rmsnorm(x, gain->weight, n, eps, out);
     }
+}
+
+void
+lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
+         const float *x, size_t n, float *out)
+{
+    norm(hparams, (float)hparams->norm_eps, gain, x, n, out);
+}
+
+void
+lmq_norm_block(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
+               float *x, size_t n)
+{
+    double eps = hparams->post_norm_eps > 0 ? hparams->post_norm_eps
+                                            : hparams->norm_eps;
+
+    norm(hparams, (float)eps, gain, x, n, x);
 }
 
 void

@@ -10,6 +10,10 @@
 void lmq_norm(const struct lmq_hparams *hparams, const struct lmq_gain *gain,
               const float *x, size_t n, float *out);
 
+/* x = norm(x), what a block gives, in place. */
+void lmq_norm_block(const struct lmq_hparams *hparams,
+                    const struct lmq_gain *gain, float *x, size_t n);
+
 /* x (n, dim) = norm(x) with the last norm, if the model wants that between two
  * times through all layers. */
 void lmq_norm_again(const struct lmq_model *model, float *x, size_t n);

@@ -32,7 +32,7 @@ lmq_sum_token(const struct lmq_member *member, const struct lmq_sum *sum,
     if (is_normed) {
         if (bias != NULL)
             kernels->add(out, bias, dim); /* out += bias */
-        lmq_norm(member->h, post_norm, out, dim, out); /* out = norm(out) */
+        lmq_norm_block(member->h, post_norm, out, dim); /* out = norm(out) */
         bias = NULL;
     }
     if (lmq_has_hyper_streams(member->h)) {

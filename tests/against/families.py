@@ -120,6 +120,11 @@ GEMMA3N = dict(SIZES, head_dim=24, sliding_window=WINDOW, num_hidden_layers=8,
                activation_sparsity_pattern=[0.9] * 3 + [0.0] * 5,
                layer_types=["sliding_attention", "sliding_attention",
                             "sliding_attention", "full_attention"] * 2)
+MUSE = dict(text_config=dict(SIZES, num_hidden_layers=6, head_dim=24,
+    sliding_window=WINDOW, rope_parameters=dict(rope_type="default",
+    rope_theta=10000.0)), out_hidden_size=128, projector_hidden_size=32,
+    vision_config=dict(hidden_size=32, intermediate_size=32,
+    num_hidden_layers=1, num_attention_heads=2, patch_size=14))
 # What sees images is as small as it may be.
 SEES = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
             num_attention_heads=2, image_size=28, patch_size=14)
@@ -414,6 +419,10 @@ TABLE = [
     ("Nemotron", "nemotron", dict(SIZES)),
     ("Nemotron (other heads)", "nemotron", dict(SIZES, head_dim=24)),
     ("Command A (Cohere 2)", "cohere2", dict(SIZES, sliding_window=WINDOW)),
+    ("Muse Glimmer (text)", "muse_glimmer", MUSE),
+    ("Muse Glimmer (text, other layers)", "muse_glimmer", dict(MUSE,
+        text_config=dict(MUSE["text_config"], post_norm_eps=0.01,
+        layer_rope_theta=[1e4, 0, 0, 1e4, 1e4, 1e4]))),
     ("text of Cohere Compass", "cohere_compass", dict(text_config=dict(SIZES,
         logit_scale=0.25, sliding_window=WINDOW, layer_types=[
         "sliding_attention", "full_attention"] * 2, rope_parameters=dict(

@@ -301,6 +301,17 @@ hyper_write(struct oracle *o, const double *answers, size_t rows,
     }
 }
 
+/* What a block gives, by the norm behind it, if there is one. */
+static void
+norm_given(const struct oracle *o, const struct oracle_norm *norm, double *x)
+{
+    struct oracle_shape shape = *o->s;
+
+    if (shape.post_eps > 0)
+        shape.eps = shape.post_eps;
+    oracle_norm_rows(&shape, norm, x, o->n, shape.dim, shape.dim);
+}
+
 /* One of the two blocks of a layer. */
 static void
 hyper_block(struct oracle *o, size_t layer, bool mixes)
@@ -316,8 +327,7 @@ hyper_block(struct oracle *o, size_t layer, bool mixes)
     double *out = mixes                ? oracle_mix(o, layer, in)
                   : w->mlp.up.w == NULL ? oracle_experts(o, w, in, in)
                                        : oracle_feed(o, layer, in);
-    oracle_norm_rows(o->s, mixes ? &w->attn_post_norm : &w->ffn_post_norm, out,
-                     o->n, dim, dim);
+    norm_given(o, mixes ? &w->attn_post_norm : &w->ffn_post_norm, out);
     hyper_write(o, answers, hyper->fn.rows, out);
     free(answers);
     free(in);
@@ -430,7 +440,7 @@ run_layer(struct oracle *o, size_t layer)
     double *in = given(o, &w->attn_norm, &w->attn_norm_a, &w->attn_norm_b);
     double *mixed = oracle_mix(o, layer, in);
 
-    oracle_norm_rows(o->s, &w->attn_post_norm, mixed, o->n, dim, dim);
+    norm_given(o, &w->attn_post_norm, mixed);
     if (!o->s->is_parallel)
         add(o, kind_of(o, layer), in, mixed);
     if (w->bypass_a.w != NULL)
@@ -443,7 +453,7 @@ run_layer(struct oracle *o, size_t layer)
                   : w->experts != NULL
                       ? oracle_mlp_and_experts(o, w, second)
                       : oracle_feed(o, layer, second);
-    oracle_norm_rows(o->s, &w->ffn_post_norm, out, o->n, dim, dim);
+    norm_given(o, &w->ffn_post_norm, out);
     if (o->s->is_parallel)
         add(o, kind_of(o, layer), in, mixed);
     add(o, 2, second, out);
@@ -481,7 +491,9 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
             if (model->table != NULL)
                 o.x[t * s->dim + i] += (double)model->table[t * s->dim + i];
         }
-    oracle_norm_rows(s, &model->embedding_norm, o.x, n, s->dim, s->dim);
+    const struct oracle_norm bare = {.span = s->dim};
+    oracle_norm_rows(s, s->norms_embedding ? &bare : &model->embedding_norm,
+                     o.x, n, s->dim, s->dim);
     if (s->input_dim > 0)
         make_inputs(&o, tokens);
     if (s->hyper)

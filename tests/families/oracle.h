@@ -194,6 +194,9 @@ struct oracle_shape {
     size_t norm_rank;        /* of gates of norms; 0: there are none */
     bool norms_turned;       /* queries and keys are normed after turning */
     bool norms_bare;         /* without weights, in layers that turn */
+    bool norms_all_bare;     /* in the others, too */
+    bool norms_embedding;    /* without weights */
+    double post_eps;         /* behind blocks; 0: eps */
     double growth;           /* scores * (1 + growth * log(1 + floor((position
                                 + shift) / period))), */
     size_t growth_period, growth_shift;

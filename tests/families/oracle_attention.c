@@ -104,8 +104,9 @@ plain_parts(const struct oracle *o, size_t layer, const double *x)
                                          o->s->norms_values ? p.value_dim : 0};
     struct oracle_norm q_norm = w->q_norm, k_norm = w->k_norm;
 
-    if (o->s->norms_bare &&
-        (o->s->turning == NULL || oracle_pattern(o->s->turning, layer)))
+    if (o->s->norms_all_bare ||
+        (o->s->norms_bare &&
+         (o->s->turning == NULL || oracle_pattern(o->s->turning, layer))))
         q_norm = k_norm = (struct oracle_norm){.span = head};
     clip(o, p.q, o->n * q);
     clip(o, p.k, o->n * k);

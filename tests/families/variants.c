@@ -600,7 +600,7 @@ add_all(struct builder *b)
         if (h->activation == LMQ_ACTIVATION_XIELU)
             add_xielu(b, l);
     }
-    if (h->has_embedding_norm)
+    if (h->has_embedding_norm && !h->has_bare_embedding_norm)
         add_norm(b, LMQ_ROLE_EMBEDDING_NORM, -1, -1, h->dim);
     for (int role = LMQ_ROLE_INPUTS; role < LMQ_ROLE_COUNT; role++)
         for (int32_t l = 0; l < (int32_t)h->n_layers &&

@@ -85,6 +85,8 @@ describe_blocks(struct lmq_hparams *h)
     h->value_scale = once_in(3) ? number(0.25, 2) : 1;
     h->has_sinks = once_in(3);
     h->has_embedding_norm = once_in(3);
+    h->has_bare_embedding_norm = once_in(2);
+    h->post_norm_eps = once_in(3) ? number(1e-7, 1e-2) : 0;
     h->sliding_window = once_in(2) ? from_to(1, 6) : 0;
     h->attention_chunk = once_in(3) ? from_to(1, 6) : 0;
     h->score_growth = perhaps(0.1, 1);

@@ -120,7 +120,8 @@ for _type, _limit, _default, _least, _names in (
          'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
          'score_growth glu_limit glu_offset sparse_cut act_limit '
          'expert_act_limit latent_eps router_reach '
-         'router_softcap state_eps decay_floor decay_step stream_eps stream_floor'),
+         'router_softcap state_eps post_norm_eps decay_floor decay_step '
+         'stream_eps stream_floor'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
@@ -128,7 +129,8 @@ for _type, _limit, _default, _least, _names in (
          'attn_add delta_add feed_add decay_first stream_gain'),
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
-         'embedding_norm sinks attn_gate attn_gate_by_head attn_gate_softplus raw_latents '
+         'embedding_norm bare_embedding_norm '
+         'sinks attn_gate attn_gate_by_head attn_gate_softplus raw_latents '
          'router_renormalises router_corrects '
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
@@ -138,7 +140,8 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
-        ('word', 'none head heads whole bare', 'none', None, 'qk_norm'),
+        ('word', 'none head heads whole bare bare_all', 'none', None,
+         'qk_norm'),
         ('word', 'rotary learned alibi alibi_scaled none', 'rotary', None, 'positions'),
         ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),
         ('word', 'softmax softmax_chosen sigmoid near sigmoid_chosen', 'softmax', None, 'router'),

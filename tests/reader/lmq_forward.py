@@ -65,7 +65,8 @@ class Description:
                     'attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
                     'glu_offset act_limit expert_act_limit router_reach router_softcap '
-                    'value_scale state_eps beta_scale decay_floor attn_keep delta_keep '
+                    'value_scale state_eps post_norm_eps beta_scale decay_floor '
+                    'attn_keep delta_keep '
                     'feed_keep attn_add delta_add feed_add stream_gain stream_floor').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
 
@@ -353,7 +354,7 @@ class Description:
         add(1)
         if self.positions == 'learned':
             add(13)
-        if normed and self.embedding_norm:
+        if normed and self.embedding_norm and not self.bare_embedding_norm:
             add(38)
         if self.layer_input_dim:
             add(39)
@@ -432,7 +433,8 @@ class Description:
             if self.k and attends:
                 add(30, i, heads)
                 add(31, i, heads)
-            if normed and self.qk_norm not in ('none', 'bare') and attends:
+            if normed and self.qk_norm not in ('none', 'bare', 'bare_all') \
+                    and attends:
                 each = self.qk_norm == 'heads'
                 add(14, i, heads if each else (-1,))
                 if not self.borrows(i):
@@ -488,7 +490,8 @@ class Computation:
 
     def norm(self, x, role, layer=-1, item=-1, kind=None, bare=False):
         kind = kind or self.d.norm
-        eps = {26: self.d.latent_eps, 29: self.d.latent_eps,
+        eps = {16: self.d.post_norm_eps, 17: self.d.post_norm_eps,
+               26: self.d.latent_eps, 29: self.d.latent_eps,
                37: self.d.state_eps, 62: self.d.latent_eps,
                63: self.d.latent_eps, 64: self.d.latent_eps}.get(role, 0)
         if not kind.startswith('rms'):
@@ -752,7 +755,8 @@ class Computation:
         kind = self.d.qk_norm
         if kind == 'head':
             x = self.norm(x, role, layer)
-        elif kind == 'bare' and layer not in self.d.still:
+        elif kind == 'bare_all' or \
+                kind == 'bare' and layer not in self.d.still:
             x = self.norm(x, role, layer, bare=True)
         elif kind == 'heads':
             x = np.stack([self.norm(x[:, i], role, layer, i) for i in range(heads)],
@@ -996,7 +1000,7 @@ class Computation:
         if d.positions == 'learned':
             x = x + self.tensor(13)[:len(tokens)]
         if d.embedding_norm:
-            x = self.norm(x, 38)
+            x = self.norm(x, 38, bare=d.bare_embedding_norm)
         self.lent, inputs, self.passed = {}, self.inputs(x, tokens), False
         if d.hyper:
             x = self.run_hyper(x, long)

@@ -1,7 +1,8 @@
 /*
  * hf_further.c - what the families of families_further.c do in config.json
  * beside their rows: BitNet, A.X K1, Maincoder, Spark, Nanbeige, Ouro,
- * the text of Apertus 1.5, HY V4, the first Qwen, MiniMax M3, Cohere Compass.
+ * the text of Apertus 1.5, HY V4, the first Qwen, MiniMax M3, Cohere Compass,
+ * Muse Glimmer.
  */
 #include "config.h"
 
@@ -273,4 +274,68 @@ lmq_hf_finish_compass(struct lmq_hf_config *config)
         h->rope_theta = h->rope_local_theta;
         h->rope_local_theta = 0;
     }
+}
+
+/* ---- Muse Glimmer ---- */
+
+/* Where no list says otherwise, each fourth layer, counted from the last one,
+ * sees everything and stands still. */
+static bool
+is_fourth(const struct lmq_hparams *h, uint32_t layer)
+{
+    return (h->n_layers - 1 - layer) % 4 == 0;
+}
+
+void
+lmq_hf_windows_muse(struct lmq_hf_config *config)
+{
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        if (is_fourth(config->hparams, i))
+            lmq_hf_mark(config, i, LMQ_LAYER_FULL);
+}
+
+/* A base of 0 means that the layer stands still; else its class looks at the
+ * one base of all layers. */
+static void
+read_bases(struct lmq_hf_config *config)
+{
+    static const char key[] = "layer_rope_theta";
+    const json_t *list = lmq_hf_list(config, config->json, key);
+    struct lmq_hparams *h = config->hparams;
+
+    if (list != NULL)
+        lmq_hf_expect_layers(config, key, json_array_size(list));
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        const json_t *said = json_array_get(list, i);
+        double base = list != NULL      ? json_number_value(said)
+                      : is_fourth(h, i) ? 0
+                                        : h->rope_theta;
+        if (list != NULL && !json_is_number(said))
+            lmq_hf_fail(config, "'%s' in the configuration is no list of "
+                                "numbers",
+                        key);
+        else if (!(base < 0) && !(base > 0))
+            lmq_hf_mark(config, i, LMQ_LAYER_NOPE);
+        else if (base < h->rope_theta || base > h->rope_theta)
+            lmq_hparams_refuse(h, "a base of %g in '%s' beside one of %g",
+                               base, key, h->rope_theta);
+    }
+}
+
+void
+lmq_hf_finish_muse(struct lmq_hf_config *config)
+{
+    struct lmq_hparams *h = config->hparams;
+    double factor =
+        lmq_hf_real(config, config->json, "qk_scale_factor", 3.87);
+
+    read_bases(config);
+    if (!(factor > 0))
+        lmq_hparams_refuse(h, "'qk_scale_factor' %g", factor);
+    if (!(h->post_norm_eps > 0)) /* which stands for norm_eps */
+        lmq_hparams_refuse(h, "a 'post_norm_eps' of %g", h->post_norm_eps);
+    if (h->head_dim > 0)
+        h->attn_scale = factor / sqrt(h->head_dim);
+    h->has_attn_gate = true;
+    h->has_embedding_norm = h->has_bare_embedding_norm = true;
 }

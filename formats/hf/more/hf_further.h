@@ -21,5 +21,7 @@ void lmq_hf_finish_qwen(struct lmq_hf_config *config);
 void lmq_hf_begin_minimax3(struct lmq_hf_config *config);
 void lmq_hf_finish_minimax3(struct lmq_hf_config *config);
 void lmq_hf_finish_compass(struct lmq_hf_config *config);
+void lmq_hf_windows_muse(struct lmq_hf_config *config);
+void lmq_hf_finish_muse(struct lmq_hf_config *config);
 
 #endif

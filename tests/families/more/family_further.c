@@ -143,6 +143,18 @@ static const struct stored qwen_layer[] = {
     {AS_END, NULL, 0},
 };
 
+static const struct stored muse_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_PLAIN_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored muse_gate[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.gate_proj", LAYER(gate)},
+    {AS_END, NULL, 0},
+};
+
 static const struct stored maincoder_mlp[] = {
     {AS_LINEAR, "model.layers.#.feed_forward.gate_proj", LAYER(mlp.gate)},
     {AS_LINEAR, "model.layers.#.feed_forward.up_proj", LAYER(mlp.up)},
@@ -588,6 +600,37 @@ const struct family further_families[] = {
                   .is_parallel = true, .activation = oracle_silu,
                   .theta = 50000, .logit_scale = 0.25, .window = 7,
                   .sliding = "1010", .turning = "1010"},
+    },
+    {
+        .name = "muse-glimmer",
+        .config =
+            "{'architectures': ['MuseGlimmerForConditionalGeneration'], "
+            "'model_type': 'muse_glimmer', 'text_config': {"
+            "'attention_bias': false, 'final_logit_softcapping': 20.0, "
+            "'head_dim': $head_dim, 'hidden_activation': 'silu', "
+            "'layer_rope_theta': [500000.0, 500000.0, 500000.0, 0], "
+            "'layer_types': ['sliding_attention', 'sliding_attention', "
+            "'sliding_attention', 'full_attention'], "
+            "'max_position_embeddings': $positions, "
+            "'model_type': 'muse_glimmer_text', "
+            "'num_key_value_heads': $kv_heads, 'output_multiplier': 0.25, "
+            "'post_norm_eps': 1e-8, 'qk_scale_factor': 1.5, "
+            "'rms_norm_eps': 1e-03, 'rope_parameters': {'rope_theta': "
+            "500000.0, 'rope_type': 'default'}, 'sliding_window': $window, "
+            SIZE_KEYS "'tie_word_embeddings': false}, "
+            "'tie_word_embeddings': false, 'vision_config': {}}",
+        .prefix = "model.language_model.",
+        .frame = muse_frame,
+        .layers = {hf_norms_around, hf_attention, muse_gate, hf_mlp},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_ATTN_POST_NORM |
+                HAS_FFN_POST_NORM | HAS_OUTPUT_GATE | NORMS_LESS_ONE,
+        .shape = {.dim = 52, .hidden = 84, .layers = 4, .heads = 4,
+                  .kv_heads = 2, .head_dim = 14, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-3, .post_eps = 1e-8,
+                  .norms_embedding = true, .norms_all_bare = true,
+                  .score_factor = 1.5, .activation = oracle_silu,
+                  .theta = 500000, .logit_scale = 0.25, .logit_cap = 20,
+                  .window = 7, .sliding = "1110", .turning = "1110"},
     },
     {.name = NULL},
 };

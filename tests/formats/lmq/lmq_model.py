@@ -343,7 +343,7 @@ class Model:
         yield "token_embd", (h["vocab_size"], dim), False, False
         if h["positions"] == "learned":
             yield "position_embd", (h["context"], dim), False, False
-        if norms and h["embedding_norm"]:
+        if norms and h["embedding_norm"] and not h["bare_embedding_norm"]:
             yield "token_embd_norm", (dim,), False, bias
         if h["layer_input_dim"]:
             inputs = h["n_layers"] * h["layer_input_dim"]
@@ -415,7 +415,8 @@ class Model:
             yield "attn_k", (kv * size, dim), False, True
             if not (h["full_keys_are_values"] and self.is_full(layer)):
                 yield "attn_v", (kv * v, dim), False, not self.is_lru()
-        if norms and h["qk_norm"] not in ("none", "bare") and attends:
+        if norms and h["qk_norm"] not in ("none", "bare",
+                                              "bare_all") and attends:
             for name, n in ("attn_q_norm", heads), ("attn_k_norm", kv):
                 if name == "attn_k_norm" and borrows:
                     continue
@@ -626,6 +627,8 @@ class Model:
         if name.endswith(("q_a_norm", "kv_a_norm", "ssm_alpha_norm",
                           "ssm_k_norm", "ssm_q_norm")):
             eps = self.h["latent_eps"] or eps
+        if name.endswith(("post_attention_norm", "post_ffw_norm")):
+            eps = self.h["post_norm_eps"] or eps
         if name.endswith("ssm_norm"):
             eps = self.h["state_eps"] or eps
         mean = 0 if kind.startswith("rms") else sum(x) / len(x)
@@ -671,7 +674,8 @@ class Model:
             if h["positions"] == "learned":
                 x = add(x, self.matrix("position_embd.weight")[p])
             if h["embedding_norm"]:
-                x = self.norm("token_embd_norm", x)
+                x = self.norm("token_embd_norm", x,
+                              bare=h["bare_embedding_norm"])
             xs.append(x)
         self.lent, inputs = {}, [self.inputs(x, t)
                                  for x, t in zip(xs, tokens)]
@@ -904,7 +908,8 @@ class Model:
 
     def qk_norm(self, layer, name, heads):
         kind = self.h["qk_norm"]
-        if kind == "bare" and layer not in self.h["still_layers"]:
+        if kind == "bare_all" or \
+                kind == "bare" and layer not in self.h["still_layers"]:
             return [self.norm(name, x, bare=True) for x in heads]
         if kind == "head":
             return [self.norm(name, x) for x in heads]
