@@ -57,6 +57,20 @@ static const struct lmq_hf_only step35_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key maple_keys[] = {
+    KEY("num_experts", n_experts, 0),
+    KEY("num_experts_per_tok", n_experts_used, 0),
+    KEY("moe_intermediate_size", expert_dim, 0),
+    KEY_OR_NULL("sliding_window", sliding_window, 0),
+    END,
+};
+
+static const struct lmq_hf_only maple_only[] = {
+    NUMBER("num_shared_experts", 0),
+    NUMBER("norm_topk_prob", 1),
+    END_ONLY,
+};
+
 static const struct lmq_hf_key openelm_keys[] = {
     KEY("model_dim", dim, 2048),
     KEY("num_transformer_layers", n_layers, 12),
@@ -112,6 +126,19 @@ const struct lmq_family lmq_uneven_families[] = {
               .counts_by_layer = true, .has_local_part = true,
               .halves_part = true, .begin = lmq_gguf_begin_sigmoid,
               .finish = lmq_gguf_finish_step35,
+              .head = LMQ_GGUF_HEAD_MUST}},
+    /* Layers that see everything do not turn. */
+    {.name = "maple", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"MapleForCausalLM", "maple", NULL, false}},
+            RMS_EPS(1e-6), .context = 32768, .theta = 10000,
+            .theta_differs = true, .partial = 1, .has_layer_types = true,
+            .keys = {sizes, head_dim, maple_keys}, .only = maple_only,
+            .windows = lmq_hf_windows_mellum, .finish = lmq_hf_finish_maple},
+     .gguf = {.name = "maple",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS | LMQ_GGUF_LIMITS,
+              .limits_gates = true, .begin = lmq_gguf_begin_mixture,
+              .finish = lmq_gguf_finish_still_full,
               .head = LMQ_GGUF_HEAD_MUST}},
     /* Llama-Nemotron, whose layers a search has chosen, and DeciLM. */
     {.name = "deci",

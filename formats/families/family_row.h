@@ -212,6 +212,8 @@ struct lmq_gguf_form {
     bool halves_part;       /* rope.dimension_count is twice what turns in
                                layers that see everything; factors of
                                frequencies go on, 1, to what turns in others */
+    bool limits_gates;      /* of LMQ_GGUF_LIMITS that of experts is a limit
+                               before the activation, of all layers */
     bool is_only_read;      /* it has tensors that a model lacks here */
     const char *why_not;    /* it is neither read nor written; NULL: it is */
     bool norm_by_eps;       /* the epsilon's name says the kind of norm */

@@ -505,9 +505,21 @@ put_limits(struct lmq_gguf_builder *builder, const char *key,
         lmq_gguf_add_f32(builder, of(h, i));
 }
 
-static void
-write_limits(struct lmq_gguf_builder *builder, const struct lmq_hparams *h)
+static double
+gate_limit(const struct lmq_hparams *h, size_t layer)
 {
+    (void)layer;
+    return h->glu_limit;
+}
+
+static void
+write_limits(struct lmq_gguf_builder *builder,
+             const struct lmq_family *family, const struct lmq_hparams *h)
+{
+    if (family->gguf.limits_gates) {
+        put_limits(builder, expert_limits, h, gate_limit);
+        return;
+    }
     put_limits(builder, limits, h, lmq_layer_act_limit);
     put_limits(builder, expert_limits, h, lmq_layer_expert_act_limit);
 }
@@ -532,7 +544,7 @@ lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
     if (family->gguf.counts_by_layer)
         write_counts(builder, family, h);
     if (family->gguf.keys & LMQ_GGUF_LIMITS)
-        write_limits(builder, h);
+        write_limits(builder, family, h);
     if (family->gguf.has_local_part)
         write_parts(builder, family, h);
 }
@@ -597,11 +609,32 @@ read_limit(struct lmq_gguf_reader *r, const char *name, double *limit,
     return LMQ_OK;
 }
 
+/* One limit of all layers. */
+static enum lmq_status
+read_gate_limit(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    uint32_t n = 0;
+    enum lmq_status status =
+        read_limit(r, expert_limits + 1, &h->glu_limit,
+                   LMQ_LAYER_LIMITED_EXPERTS);
+
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        n += lmq_layer_is(h, i, LMQ_LAYER_LIMITED_EXPERTS);
+        h->layers[i] &= (uint16_t)~LMQ_LAYER_LIMITED_EXPERTS;
+    }
+    if (n > 0 && n < h->n_layers)
+        lmq_hparams_refuse(h, "layers that differ in '%s'", expert_limits + 1);
+    return status;
+}
+
 enum lmq_status
 lmq_gguf_read_limits(struct lmq_gguf_reader *r)
 {
     if ((r->family->gguf.keys & LMQ_GGUF_LIMITS) == 0)
         return LMQ_OK;
+    if (r->family->gguf.limits_gates)
+        return read_gate_limit(r);
     enum lmq_status status =
         read_limit(r, limits + 1, &r->h->act_limit, LMQ_LAYER_LIMITED);
     return status == LMQ_OK ? read_limit(r, expert_limits + 1,

@@ -71,6 +71,7 @@ void lmq_hf_finish_gemma3n(struct lmq_hf_config *config);
 void lmq_hf_begin_step35(struct lmq_hf_config *config);
 void lmq_hf_finish_step35(struct lmq_hf_config *config);
 void lmq_hf_finish_laguna(struct lmq_hf_config *config);
+void lmq_hf_finish_maple(struct lmq_hf_config *config);
 void lmq_hf_begin_deci(struct lmq_hf_config *config);
 void lmq_hf_begin_openelm(struct lmq_hf_config *config);
 

@@ -276,6 +276,24 @@ lmq_hf_finish_step35(struct lmq_hf_config *config)
     h->router_renormalises = true;
 }
 
+/* ---- Maple ---- */
+
+/* How far gates and what they multiply go is in its makers' code alone. */
+void
+lmq_hf_finish_maple(struct lmq_hf_config *config)
+{
+    static const char still[] = "nope_on_global_attention";
+    struct lmq_hparams *h = config->hparams;
+
+    if (!lmq_hf_switch(config, config->json, still, false))
+        lmq_hparams_refuse(h, "a model of this kind without '%s'", still);
+    if (!lmq_hf_has(config->json, "layer_types"))
+        lmq_hparams_refuse(h, "a model of this kind without 'layer_types'");
+    lmq_hf_finish_still_full(config);
+    h->router_renormalises = true;
+    h->glu_limit = 7;
+}
+
 /* ---- OpenELM ---- */
 
 /* The multiple of `divisor` that is nearest, but not much below. */

@@ -196,6 +196,33 @@ const struct family uneven_families[] = {
                   .limited_experts = "00011"},
     },
     {
+        .name = "maple",
+        .config =
+            "{'architectures': ['MapleForCausalLM'], 'bos_token_id': 1, "
+            "'eos_token_id': 2, 'head_dim': $head_dim, 'hidden_act': "
+            "'silu', 'hidden_size': $dim, 'intermediate_size': $hidden, "
+            "'layer_types': ['sliding_attention', 'full_attention', "
+            "'sliding_attention'], 'max_position_embeddings': $positions, "
+            "'model_type': 'maple', 'moe_intermediate_size': $expert_dim, "
+            "'nope_on_global_attention': true, 'norm_topk_prob': true, "
+            "'num_attention_heads': $heads, 'num_experts': $experts, "
+            "'num_experts_per_tok': $used, 'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $kv_heads, 'partial_rotary_factor': "
+            "0.5, 'rms_norm_eps': 1e-06, 'rope_theta': 500000.0, "
+            "'sliding_window': $window, 'tie_word_embeddings': false, "
+            "'vocab_size': $vocab}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, hf_mlp, qwen_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_QK_NORM,
+        .shape = {.dim = 56, .hidden = 84, .layers = 3, .heads = 4,
+                  .kv_heads = 2, .head_dim = 16, .rotary_dim = 8,
+                  .vocab = 61, .max_positions = 64, .eps = 1e-6,
+                  .activation = oracle_silu, .theta = 500000, .up_limit = 7,
+                  .window = 7, .sliding = "101", .turning = "101",
+                  .sparse = "1", .n_experts = 7, .n_used = 3,
+                  .expert_dim = 36, .renormalises = true},
+    },
+    {
         .name = "openelm",
         .config =
             "{'activation_fn_name': 'swish', 'architectures': "

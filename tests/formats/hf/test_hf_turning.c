@@ -1,6 +1,7 @@
 /*
  * test_hf_turning.c - families whose config.json says of kinds of layers, or of
- * each layer, how it turns: Cohere Compass, Muse Glimmer.
+ * each layer, how it turns: Cohere Compass, Muse Glimmer,
+ * Maple.
  */
 #include "config.h"
 
@@ -14,11 +15,12 @@
 
 /* ---- Cohere Compass ---- */
 
-#define KINDS(full, near)                                                     \
+#define TYPES                                                                 \
     "'layer_types':['sliding_attention','full_attention',"                    \
     "'sliding_attention','sliding_attention','sliding_attention',"            \
-    "'sliding_attention','sliding_attention','full_attention'],"              \
-    "'sliding_window':16,'rope_parameters':{" full near "}"
+    "'sliding_attention','sliding_attention','full_attention']"
+#define KINDS(full, near)                                                     \
+    TYPES ",'sliding_window':16,'rope_parameters':{" full near "}"
 #define BASE(base) "{'rope_type':'default','rope_theta':" base "}"
 
 START_TEST(kinds_of_layers_turn_or_stand_still)
@@ -121,31 +123,40 @@ START_TEST(muse_glimmer_counts_layers_from_the_last_one)
 }
 END_TEST
 
-/* What no key says, and the limit that llama.cpp has if none says another. */
-START_TEST(a_gguf_of_muse_glimmer)
+/* ---- GGUF ---- */
+
+/* Four layers with a window of 8, and a list of limits for them, or NULL. */
+static const struct lmq_hparams *
+read_gguf(const char *name, const double *limits)
 {
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } counts[] = {
+        {".block_count", 4}, {".context_length", 64},
+        {".embedding_length", 32}, {".feed_forward_length", 48},
+        {".attention.head_count", 2}, {".attention.sliding_window", 8},
+    };
+    static const struct lmq_gguf_evidence evidence = {
+        .vocab_size = 40, .has_ffn_norm = true, .has_qk_norm = true};
     static struct lmq_checkpoint checkpoint;
     struct lmq_gguf_builder builder = {0};
-    struct lmq_gguf_evidence evidence = {.vocab_size = 40,
-                                         .has_ffn_norm = true,
-                                         .has_qk_norm = true};
-    struct lmq_gguf_meta *meta;
+    struct lmq_gguf_meta *meta = NULL;
     const struct lmq_family *family;
     struct lmq_error err = {0};
-    const struct lmq_hparams *h = &checkpoint.hparams;
 
     lmq_hparams_init(&checkpoint.hparams);
     lmq_gguf_build_begin(&builder);
-    builder.prefix = "muse-glimmer";
-    lmq_gguf_put_text(&builder, "general.architecture", "muse-glimmer", 12);
-    lmq_gguf_put_u32(&builder, ".block_count", 4);
-    lmq_gguf_put_u32(&builder, ".context_length", 64);
-    lmq_gguf_put_u32(&builder, ".embedding_length", 32);
-    lmq_gguf_put_u32(&builder, ".feed_forward_length", 48);
-    lmq_gguf_put_u32(&builder, ".attention.head_count", 2);
-    lmq_gguf_put_u32(&builder, ".attention.sliding_window", 8);
+    builder.prefix = name;
+    lmq_gguf_put_text(&builder, "general.architecture", name, strlen(name));
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        lmq_gguf_put_u32(&builder, counts[i].key, counts[i].value);
     lmq_gguf_put_f32(&builder, ".attention.layer_norm_rms_epsilon", 1e-5);
     lmq_gguf_put_f32(&builder, ".logit_scale", 0.25);
+    if (limits != NULL)
+        lmq_gguf_put_array(&builder, ".swiglu_clamp_exp", LMQ_GGUF_F32, 4);
+    for (size_t i = 0; limits != NULL && i < 4; i++)
+        lmq_gguf_add_f32(&builder, limits[i]);
     lmq_gguf_build_end(&builder, 0);
     ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
                                         &meta, NULL, &err),
@@ -155,6 +166,14 @@ START_TEST(a_gguf_of_muse_glimmer)
         LMQ_OK);
     lmq_gguf_meta_close(meta);
     lmq_gguf_build_free(&builder);
+    return &checkpoint.hparams;
+}
+
+/* What no key says, and the limit that llama.cpp has if none says another. */
+START_TEST(a_gguf_of_muse_glimmer)
+{
+    const struct lmq_hparams *h = read_gguf("muse-glimmer", NULL);
+
     ck_assert_str_eq(h->unsupported, "");
     assert_layers(h, LMQ_LAYER_FULL, "...x");
     assert_layers(h, LMQ_LAYER_NOPE, "...x");
@@ -166,6 +185,38 @@ START_TEST(a_gguf_of_muse_glimmer)
 }
 END_TEST
 
+/* ---- Maple ---- */
+
+START_TEST(maple_limits_gates_in_all_layers)
+{
+    static const char class[] = "MapleForCausalLM";
+    static const double alike[] = {0.5, 0.5, 0.5, 0.5};
+    static const double others[] = {0.5, 0.5, 0, 0.5};
+    struct model *m = read_small(
+        class, TYPES ",'nope_on_global_attention':true,'sliding_window':16,"
+                     "'num_experts':4,'num_experts_per_tok':2,"
+                     "'moe_intermediate_size':8");
+
+    ck_assert_str_eq(m->h.architecture, "maple");
+    assert_layers(&m->h, LMQ_LAYER_FULL, ".x.....x");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, ".x.....x");
+    ck_assert(m->h.router_renormalises);
+    assert_near(m->h.glu_limit, 7);
+    assert_unsupported(class, TYPES ",'sliding_window':16",
+                       "a model of this kind without "
+                       "'nope_on_global_attention'");
+    assert_unsupported(class, "'nope_on_global_attention':true",
+                       "a model of this kind without 'layer_types'");
+    const struct lmq_hparams *h = read_gguf("maple", alike);
+    ck_assert_str_eq(h->unsupported, "");
+    ck_assert(h->router_renormalises);
+    assert_near(h->glu_limit, 0.5);
+    ck_assert(!(h->expert_act_limit > 0));
+    ck_assert_str_eq(read_gguf("maple", others)->unsupported,
+                     "layers that differ in 'swiglu_clamp_exp'");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -174,6 +225,7 @@ main(void)
         kinds_that_nothing_is_said_of_are_refused,
         muse_glimmer_counts_layers_from_the_last_one,
         a_gguf_of_muse_glimmer,
+        maple_limits_gates_in_all_layers,
     };
 
     return RUN_SUITE("hf_turning", tests);
