@@ -200,6 +200,29 @@ has_one_feed(const struct lmq_hparams *h, size_t layer)
     return lmq_layer_has_feed(h, layer) && !lmq_layer_has_experts(h, layer);
 }
 
+/* Keys that are values, and what there is of these. */
+static void
+say_shared(json_t **words, const struct lmq_hparams *h)
+{
+    uint32_t n_pool = count_layers(h, LMQ_LAYER_POOL);
+    uint32_t n_overlap = count_layers(h, LMQ_LAYER_OVERLAP);
+
+    if (h->has_turned_values)
+        say(words, "values that are the keys, turned back");
+    if (n_pool > 0)
+        say(words, "pools of %u positions in %u of %u layers", h->pool_size,
+            n_pool, h->n_layers);
+    if (n_overlap > 0)
+        say(words, "pools of %u positions that overlap in %u of %u layers",
+            h->overlap_size, n_overlap, h->n_layers);
+    if (h->index_topk > 0)
+        say(words, "of which %u are chosen by %u heads of %u dimensions",
+            h->index_topk, h->n_index_heads, h->index_dim);
+    if (h->n_out_groups > 0)
+        say(words, "what heads give by %u matrices of rank %u",
+            h->n_out_groups, h->out_rank);
+}
+
 static void
 say_attention(json_t **words, const struct lmq_hparams *h)
 {
@@ -210,6 +233,8 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         [LMQ_QK_NORM_BARE] = "norms of queries and keys without weights",
         [LMQ_QK_NORM_BARE_ALL] = "norms of all queries and keys without "
                                  "weights",
+        [LMQ_QK_NORM_BARE_QUERIES] =
+            "norms of keys, and of queries without weights",
     };
     uint32_t n_full = count_layers(h, LMQ_LAYER_FULL);
     uint32_t n_sinkless = count_layers(h, LMQ_LAYER_SINKLESS);
@@ -265,6 +290,7 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         say(words, "gates of attention, one for each head%s", how);
     else if (h->has_attn_gate)
         say(words, "a gate behind attention%s", how);
+    say_shared(words, h);
     say_recurrence(words, h);
 }
 
@@ -339,11 +365,13 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         [LMQ_ROUTER_SIGMOID] = "router: sigmoid",
         [LMQ_ROUTER_NEAR] = "router: softmax over those near each chosen",
         [LMQ_ROUTER_SIGMOID_CHOSEN] = "router: sigmoid of the chosen",
+        [LMQ_ROUTER_ROOT_SOFTPLUS] = "router: root of softplus",
     };
     uint32_t n_dense = count_layers(h, LMQ_LAYER_DENSE);
     uint32_t n_bare = count_layers(h, LMQ_LAYER_BARE);
     uint32_t n_feed = count_layers(h, LMQ_LAYER_FEED);
     uint32_t n_sparse = count_layers(h, LMQ_LAYER_SPARSE);
+    uint32_t n_tokens = count_layers(h, LMQ_LAYER_TOKENS);
 
     say_kind(words, (int)h->activation, activations);
     if (n_sparse > 0)
@@ -381,6 +409,9 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         say(words, "shared experts of %u dimensions in all", h->shared_dim);
     if (n_dense > 0)
         say(words, "%u of %u layers without experts", n_dense, h->n_layers);
+    if (n_tokens > 0)
+        say(words, "%u of %u layers where tokens name the experts", n_tokens,
+            h->n_layers);
     say_kind(words, (int)h->router, routers);
     if (h->router_renormalises)
         say(words, "weights of the chosen experts sum to 1");

@@ -6,8 +6,8 @@
  *   a block's x is a sum of all, and what is added goes to all)
  *   for each layer:
  *       xn = norm(x)                                         (n, dim)
- *       x += attention(xn): heads.c, latent.c, recurrent.c   (n, dim),
- *            or two of them
+ *       x += attention(xn): heads.c, latent.c, shared.c,     (n, dim),
+ *            recurrent.c, or two of them
  *       xn = norm(x)                                         (n, dim)
  *       x += feed_forward(xn): feed.c, or experts.c          (n, dim)
  *       x += of its own input, x *= scale: inputs.c          (n, dim)
@@ -37,10 +37,12 @@
 #include "runtime/layer/feed.h"
 #include "runtime/layer/gating.h"
 #include "runtime/layer/heads.h"
+#include "runtime/pools/heads_out.h"
 #include "runtime/layer/inputs.h"
 #include "runtime/layer/latent.h"
 #include "runtime/layer/norm.h"
 #include "runtime/layer/recurrent.h"
+#include "runtime/pools/shared.h"
 #include "runtime/layer/streams.h"
 #include "runtime/product.h"
 #include "runtime/stream/sum.h"
@@ -220,47 +222,23 @@ add_feed_forward(const struct lmq_member *member)
 
 /* ---- The blocks ---- */
 
-/* heads = norm(heads), all of a token as one row. */
-static void
-norm_heads(const struct lmq_member *member, size_t width)
-{
-    const struct lmq_gain *gain = &member->layer->attention.sub_norm;
-    size_t from, to;
-
-    lmq_member_share(member, member->n, &from, &to);
-    for (size_t t = from; t < to; t++) {
-        float *heads = member->work->attention + t * width;
-        lmq_norm(member->h, gain, heads, width, heads);
-    }
-}
-
 /* out (n, dim) = W_out attention(xn), without the bias. */
 static void
 attention(const struct lmq_member *member)
 {
-    const struct lmq_matrix *w_out = &member->layer->attention.out;
     const struct lmq_matrix *w_gate = &member->layer->attention.gate;
     struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, attention_input(member), member->h->dim);
-    struct lmq_operand heads = /* (n, n_heads * value_dim) */
-        lmq_operand_of(member, member->work->attention, w_out->n_cols);
 
     if (w_gate->tensor != NULL && !member->h->has_raw_latents)
         lmq_multiply(member, w_gate, &xn, member->work->attn_gate);
     if (member->h->kv_lora_rank > 0)
         lmq_latent_attention(member, &xn); /* heads = softmax(q k) v */
+    else if (member->h->has_turned_values)
+        lmq_shared_attention(member, &xn); /* heads = softmax(q k) k */
     else
         lmq_heads_attention(member, &xn); /* heads = softmax(q k) v */
-    lmq_barrier(member); /* a row of W_out reads all heads */
-    if (w_gate->tensor != NULL) {
-        lmq_gate_heads(member, w_gate); /* heads *= open(gate) */
-        lmq_barrier(member); /* pieces are cut otherwise than rows */
-    }
-    if (member->h->has_sub_norms) {
-        norm_heads(member, w_out->n_cols); /* heads = norm(heads) */
-        lmq_barrier(member); /* a row of W_out reads all heads */
-    }
-    lmq_multiply(member, w_out, &heads, member->work->out);
+    lmq_heads_out(member); /* out = W_out heads */
 }
 
 /* out (n, dim) = W_out recurrence(xn). */
@@ -406,6 +384,7 @@ lmq_forward_embed(const struct lmq_model *model, struct lmq_work *work,
     float *learned = work->xn; /* (dim): nobody needs xn yet */
 
     look_at_disk(model, work);
+    work->tokens = tokens;
     for (size_t t = 0; t < n; t++) {
         float *x = work->x + t * h->dim; /* (dim) */
         lmq_matrix_row(&model->embedding, (size_t)tokens[t], x);
@@ -515,6 +494,8 @@ memory_part(void *context, size_t number, size_t n_members)
     gate_attention_input(&member); /* xn *= of what two matrices make */
     if (member.h->kv_lora_rank > 0)
         lmq_latent_remember(&member, &xn); /* cache += [c, k_rope] */
+    else if (member.h->has_turned_values)
+        lmq_shared_remember(&member, &xn); /* cache += k */
     else
         lmq_heads_remember(&member, &xn); /* cache += k, v */
 }
@@ -553,6 +534,7 @@ keep_last(const struct lmq_hparams *h, struct lmq_work *work, size_t n,
 
     if (n == n_last)
         return;
+    work->tokens += n - n_last;
     if (streams > 0)
         memmove(work->streams, work->streams + (n - n_last) * streams,
                 n_last * streams * sizeof(*work->streams));

@@ -98,7 +98,7 @@ position_of(const struct lmq_hparams *h, size_t layer, enum lmq_kv_type type)
 
     if (!lmq_size_mul(key, heads, &p.keys))
         p.keys = SIZE_MAX;
-    if (h->kv_lora_rank == 0 && !lmq_size_mul(value, heads, &p.values))
+    if (!lmq_values_are_keys(h) && !lmq_size_mul(value, heads, &p.values))
         p.values = SIZE_MAX;
     return p;
 }
@@ -137,6 +137,59 @@ make_state(struct lmq_kv *kv, const struct lmq_hparams *h)
     return kv->state != NULL && kv->tail != NULL;
 }
 
+/* Numbers of pools, of what chooses among them, of what they are made of. */
+struct pool_sizes {
+    size_t pools; /* bytes */
+    size_t index, recent;
+};
+
+static void
+widen_sizes(const struct lmq_hparams *h, size_t layer, enum lmq_kv_type type,
+            size_t context, struct pool_sizes *most)
+{
+    size_t size = lmq_layer_pool(h, layer);
+    size_t n = size == 0 ? 0 : context / size;
+    size_t bytes, index = 0, recent;
+
+    if (size == 0)
+        return;
+    if (!lmq_size_mul(n, lmq_row_bytes(types[type].keys, h->head_dim),
+                      &bytes) ||
+        !lmq_size_mul(lmq_recent(h, layer), lmq_recent_width(h, layer),
+                      &recent) ||
+        (lmq_layer_has_index(h, layer) &&
+         !lmq_size_mul(n, h->index_dim, &index)))
+        bytes = index = recent = SIZE_MAX / 2; /* fails when allocated */
+    most->pools = lmq_size_max(most->pools, bytes);
+    most->index = lmq_size_max(most->index, index);
+    most->recent = lmq_size_max(most->recent, recent);
+}
+
+/* Of any layer: of the one that needs the most. */
+static struct pool_sizes
+sizes_of(const struct lmq_hparams *h, size_t layer, enum lmq_kv_type type,
+         size_t context)
+{
+    struct pool_sizes sizes = {0};
+
+    if (layer != LMQ_ANY_LAYER)
+        widen_sizes(h, layer, type, context, &sizes);
+    for (size_t i = 0; i < h->n_layers && layer == LMQ_ANY_LAYER; i++)
+        widen_sizes(h, i, type, context, &sizes);
+    return sizes;
+}
+
+static bool
+make_pools(struct lmq_kv *kv, const struct pool_sizes *sizes)
+{
+    if (sizes->recent == 0)
+        return true;
+    kv->pools = lmq_mem_aligned(sizes->pools + 1, 1);
+    kv->index = lmq_mem_aligned(sizes->index + 1, sizeof(*kv->index));
+    kv->recent = lmq_mem_aligned(sizes->recent, sizeof(*kv->recent));
+    return kv->pools != NULL && kv->index != NULL && kv->recent != NULL;
+}
+
 bool
 lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model, size_t layer,
             enum lmq_kv_type type, size_t context)
@@ -148,6 +201,9 @@ lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model, size_t layer,
     *kv = (struct lmq_kv){.type = type};
     if (has_rows(h, layer))
         is_complete = make_rows(kv, &position, context);
+    struct pool_sizes sizes = sizes_of(h, layer, type, context);
+    if (is_complete)
+        is_complete = make_pools(kv, &sizes);
     if (is_complete && has_state(h, layer))
         is_complete = make_state(kv, h);
     if (!is_complete)
@@ -162,6 +218,9 @@ lmq_kv_free(struct lmq_kv *kv)
     lmq_mem_free(kv->values);
     lmq_mem_free(kv->state);
     lmq_mem_free(kv->tail);
+    lmq_mem_free(kv->pools);
+    lmq_mem_free(kv->index);
+    lmq_mem_free(kv->recent);
     *kv = (struct lmq_kv){0};
 }
 
@@ -176,6 +235,9 @@ lmq_kv_bytes(const struct lmq_model *model, size_t layer,
     if (has_rows(h, layer))
         sum += ((double)position.keys + (double)position.values) *
                (double)context;
+    struct pool_sizes sizes = sizes_of(h, layer, type, context);
+    sum += (double)sizes.pools +
+           sizeof(float) * ((double)sizes.index + (double)sizes.recent);
     if (has_state(h, layer))
         sum += sizeof(float) *
                ((double)state_floats(h) + (double)tail_floats(h));

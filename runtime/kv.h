@@ -5,6 +5,7 @@
 #define LMQ_RUNTIME_KV_H
 
 #include "base/text/name_table.h"
+#include "formats/model/pools.h"
 #include "runtime/model.h"
 
 /* How keys and values are kept. Keys of Q8 are turned (quantize/rotate.h), for
@@ -34,6 +35,9 @@ enum lmq_status lmq_kv_parse(const char *text, enum lmq_kv_type *type,
  * its keys. Writers and readers go by `type`, the one that the memory was
  * allocated for: a row of narrower numbers may take more bytes, as Q8 pads.
  *
+ * Where values are the keys there are only these. Pools stand for positions,
+ * one behind the other; of the last positions there is what pools are made of.
+ *
  * Of a recurrent layer: a state that each token changes (a short convolution
  * has none), and what went into its convolution last. So they are those behind
  * the last token, and can only go on; at position 0 they begin anew. */
@@ -42,6 +46,9 @@ struct lmq_kv {
     unsigned char *keys, *values;
     float *state; /* (value heads, key dim, value dim) */
     float *tail;  /* (conv_width - 1, channels) */
+    unsigned char *pools; /* (context / positions of a pool, width of a key) */
+    float *index; /* (the same, index_dim): those of what chooses */
+    float *recent; /* (lmq_recent(), lmq_recent_width()) */
 };
 
 /* A layer that may be any: room for all kinds that there are. */
@@ -68,6 +75,30 @@ lmq_value_width(const struct lmq_hparams *h, size_t layer)
 {
     return h->kv_lora_rank > 0 ? h->kv_lora_rank
                                : lmq_layer_value_dim(h, layer);
+}
+
+/* Whether values are columns of the cached keys. */
+static inline bool
+lmq_values_are_keys(const struct lmq_hparams *h)
+{
+    return h->kv_lora_rank > 0 || h->has_turned_values;
+}
+
+/* Positions that the next pool may be made of: position p is number p % n. */
+static inline size_t
+lmq_recent(const struct lmq_hparams *h, size_t layer)
+{
+    return (lmq_layer_overlaps(h, layer) ? 2 : 1) *
+           (size_t)lmq_layer_pool(h, layer);
+}
+
+/* What there is of each: what is pooled, and by what weights; then the same of
+ * what chooses. */
+static inline size_t
+lmq_recent_width(const struct lmq_hparams *h, size_t layer)
+{
+    return 2 * (lmq_pool_width(h, layer) +
+                (lmq_layer_has_index(h, layer) ? lmq_index_width(h) : 0));
 }
 
 /* What the layer looks at, among those of all layers: its own, or another's. */

@@ -63,6 +63,15 @@ show_overflow(const float *x, size_t n, unsigned char *row)
         }
 }
 
+static void
+store_row(const struct lmq_member *member, const struct lmq_rows *rows,
+          unsigned char *at, const float *x)
+{
+    member->kernels->row_narrow(x, rows->n_cols, rows->type, at);
+    if (rows->type == LMQ_ROW_F16)
+        show_overflow(x, rows->n_cols, at);
+}
+
 /* Puts x at the position of token t in a head. */
 static void
 store(const struct lmq_member *member, const struct lmq_rows *rows,
@@ -70,11 +79,8 @@ store(const struct lmq_member *member, const struct lmq_rows *rows,
 {
     size_t row = head * member->work->context + member->position +
                  lmq_member_step(member, t);
-    unsigned char *at = to + row * rows->stride;
 
-    member->kernels->row_narrow(x, rows->n_cols, rows->type, at);
-    if (rows->type == LMQ_ROW_F16)
-        show_overflow(x, rows->n_cols, at);
+    store_row(member, rows, to + row * rows->stride, x);
 }
 
 static struct lmq_rows
@@ -101,10 +107,10 @@ lmq_member_values(const struct lmq_member *member, size_t t)
     const struct lmq_kv *kv = lmq_member_kv(member, t);
     size_t width = lmq_value_width(member->h, member->index);
 
-    if (member->h->kv_lora_rank == 0)
+    if (!lmq_values_are_keys(member->h))
         return rows_of(kv->values, lmq_kv_values(kv->type), width);
     struct lmq_rows rows = lmq_member_keys(member, t);
-    rows.n_cols = width; /* latents are the first columns of keys */
+    rows.n_cols = width; /* the first columns of keys */
     return rows;
 }
 
@@ -113,6 +119,8 @@ lmq_member_turn(const struct lmq_member *member, float *x)
 {
     size_t latents = member->h->kv_lora_rank;
 
+    if (member->h->has_turned_values)
+        return;
     if (lmq_kv_keys(member->kv->type) == LMQ_ROW_Q8)
         lmq_rotate_all(x + latents,
                        lmq_key_width(member->h, member->index) - latents);
@@ -135,6 +143,24 @@ lmq_member_store_value(const struct lmq_member *member, size_t head, size_t t,
     struct lmq_rows rows = lmq_member_values(member, t);
 
     store(member, &rows, lmq_member_kv(member, t)->values, head, t, x);
+}
+
+struct lmq_rows
+lmq_member_pools(const struct lmq_member *member, size_t t)
+{
+    const struct lmq_kv *kv = lmq_member_kv(member, t);
+
+    return rows_of(kv->pools, lmq_kv_keys(kv->type), member->h->head_dim);
+}
+
+void
+lmq_member_store_pool(const struct lmq_member *member, size_t t, size_t pool,
+                      const float *x)
+{
+    struct lmq_rows rows = lmq_member_pools(member, t);
+
+    store_row(member, &rows,
+              lmq_member_kv(member, t)->pools + pool * rows.stride, x);
 }
 
 /* ---- Elementwise work ---- */

@@ -89,8 +89,13 @@ void lmq_member_store_value(const struct lmq_member *member, size_t head,
 struct lmq_rows lmq_member_keys(const struct lmq_member *member, size_t t);
 struct lmq_rows lmq_member_values(const struct lmq_member *member, size_t t);
 
+/* The same of pools, a row for each, and one more of them. */
+struct lmq_rows lmq_member_pools(const struct lmq_member *member, size_t t);
+void lmq_member_store_pool(const struct lmq_member *member, size_t t,
+                           size_t pool, const float *x);
+
 /* A key, or a query that meets it, as the cache has it: turned if that is Q8,
- * but for latents, which are values too. */
+ * but for what is a value, too. */
 void lmq_member_turn(const struct lmq_member *member, float *x);
 
 /* ---- Elementwise work ---- */

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "formats/packed/packed.h"
+#include "runtime/pools/table.h"
 
 /* ---- Where each role goes ---- */
 
@@ -49,6 +50,18 @@ static const struct slot {
     [LMQ_ROLE_ATTN_KV_A_NORM] = {GAIN, IN_LAYER(attention.kv_a_norm)},
     [LMQ_ROLE_ATTN_K_B] = {MATRIX, IN_LAYER(attention.k_b)},
     [LMQ_ROLE_ATTN_V_B] = {MATRIX, IN_LAYER(attention.v_b)},
+    [LMQ_ROLE_ATTN_OUT_A] = {MATRIX, IN_LAYER(attention.out_a)},
+    [LMQ_ROLE_POOL_KV] = {MATRIX, IN_LAYER(attention.pool.kv)},
+    [LMQ_ROLE_POOL_GATE] = {MATRIX, IN_LAYER(attention.pool.gate)},
+    [LMQ_ROLE_POOL_BIAS] = {VECTOR, IN_LAYER(attention.pool.bias)},
+    [LMQ_ROLE_POOL_NORM] = {GAIN, IN_LAYER(attention.pool.norm)},
+    [LMQ_ROLE_INDEX_Q] = {MATRIX, IN_LAYER(attention.index_q)},
+    [LMQ_ROLE_INDEX_WEIGHTS] = {MATRIX, IN_LAYER(attention.index_weights)},
+    [LMQ_ROLE_INDEX_KV] = {MATRIX, IN_LAYER(attention.index_pool.kv)},
+    [LMQ_ROLE_INDEX_GATE] = {MATRIX, IN_LAYER(attention.index_pool.gate)},
+    [LMQ_ROLE_INDEX_BIAS] = {VECTOR, IN_LAYER(attention.index_pool.bias)},
+    [LMQ_ROLE_INDEX_NORM] = {GAIN, IN_LAYER(attention.index_pool.norm)},
+    [LMQ_ROLE_TOKEN_EXPERTS] = {VECTOR, IN_LAYER(feed.token_experts)},
     [LMQ_ROLE_ATTN_GATE] = {MATRIX, IN_LAYER(attention.gate)},
     [LMQ_ROLE_ATTN_GATE_A] = {MATRIX, IN_LAYER(attention.gate_a)},
     [LMQ_ROLE_DELTA_ALPHA] = {MATRIX, IN_LAYER(attention.delta_alpha)},
@@ -149,12 +162,14 @@ find_slot(struct lmq_model *model, const struct lmq_place *place)
         return place->role == LMQ_ROLE_DELTA_ALPHA
                    ? &layer->attention.keep_gate
                    : &layer->attention.write_gate;
-    if (lmq_role_is_of_heads(place->role)) {
-        struct lmq_matrix *heads =
+    bool is_of_heads = lmq_role_is_of_heads(place->role);
+    if (is_of_heads || lmq_role_is_of_parts(place->role)) {
+        struct lmq_matrix *parts =
             *(struct lmq_matrix **)(void *)((char *)layer + offset);
-        return heads == NULL || (uint32_t)place->item >= h->n_heads
+        uint32_t n = is_of_heads ? h->n_heads : h->n_out_groups;
+        return parts == NULL || (uint32_t)place->item >= n
                    ? NULL
-                   : heads + place->item;
+                   : parts + place->item;
     }
     if (place->item < 0 || slots[place->role].kind == GAIN)
         return (char *)layer + offset;
@@ -327,8 +342,13 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
         return load_rates(model, tensor, slot, err);
     if (is_decay && lmq_is_lru(&model->hparams))
         return load_value_rates(model, tensor, slot, err);
-    if (kind == VECTOR)
-        return load_vector(model, tensor, slot, err);
+    if (kind == VECTOR) {
+        enum lmq_status status = load_vector(model, tensor, slot, err);
+        return status != LMQ_OK || place->role != LMQ_ROLE_TOKEN_EXPERTS
+                   ? status
+                   : lmq_table_check(&model->hparams, tensor,
+                                     *(float **)slot, err);
+    }
     if (kind == GAIN || is_gate_of_values(&model->hparams, place->role)) {
         struct lmq_gain *gain = slot;
         float **vector = is_bias ? &gain->bias : &gain->weight;
@@ -522,6 +542,12 @@ make_layers(struct lmq_model *model)
             if (attention->k_b == NULL || attention->v_b == NULL)
                 return false;
         }
+        if (h->n_out_groups > 0 && lmq_layer_has_attention(h, i)) {
+            attention->out_a =
+                calloc(h->n_out_groups, sizeof(*attention->out_a));
+            if (attention->out_a == NULL)
+                return false;
+        }
         if (lmq_layer_has_experts(h, i)) {
             feed->experts = calloc(h->n_experts, sizeof(*feed->experts));
             if (feed->experts == NULL)
@@ -678,6 +704,7 @@ lmq_model_close(struct lmq_model *model)
         free((void *)layer->matrices);
         free(layer->attention.k_b);
         free(layer->attention.v_b);
+        free(layer->attention.out_a);
         free(layer->feed.experts);
     }
     for (size_t i = 0; i < model->n_vectors; i++)

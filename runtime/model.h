@@ -84,6 +84,13 @@ struct lmq_hyper {
     float *fn, *base, *scale;
 };
 
+/* What makes pools (pooling.c). */
+struct lmq_pool {
+    struct lmq_matrix kv, gate; /* (width, dim) */
+    float *bias;                /* (positions of a pool, width) */
+    struct lmq_gain norm;       /* (width of a key) */
+};
+
 /* What a layer's attention consists of. What its model does not have is all
  * zero: which that is follows from the description. */
 struct lmq_attention_part {
@@ -100,6 +107,13 @@ struct lmq_attention_part {
     struct lmq_matrix *k_b, *v_b;    /* (n_heads) */
     /* What heads give is multiplied by it, if there is one. */
     struct lmq_matrix gate, gate_a; /* of a recurrence perhaps by gate_a */
+    /* Of parts of what heads give, before out. */
+    struct lmq_matrix *out_a;        /* (n_out_groups) */
+    struct lmq_pool pool;
+    /* What chooses among pools: has some of its own. */
+    struct lmq_pool index_pool;
+    struct lmq_matrix index_q;       /* (heads * dim, q_lora_rank) */
+    struct lmq_matrix index_weights; /* (heads, dim) */
     /* Recurrent layers: q, k, v, gate, out, and */
     struct lmq_matrix delta_alpha, delta_beta; /* (steps, dim), (value heads,
                                         dim) */
@@ -134,6 +148,8 @@ struct lmq_feed_part {
     struct lmq_ffn *experts;         /* (n_experts) */
     struct lmq_matrix router;        /* (n_experts, dim) */
     float *correction;               /* (n_experts) */
+    float *token_experts;            /* (vocabulary, n_experts_used), whole
+                                        numbers, or NULL */
     struct lmq_ffn shared;
     struct lmq_matrix shared_switch; /* (1, dim) */
     /* Norms of their own: of what the router, of what experts look at; behind

@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "base/elementary.h"
+#include "formats/model/pools.h"
 #include "formats/model/rope_scaling.h"
 #include "quantize/dtype.h"
 
@@ -34,7 +35,8 @@ enum lmq_rope_kind
 lmq_layer_rope(const struct lmq_hparams *hparams, size_t layer)
 {
     return hparams->rope_local_theta != 0 &&
-                   lmq_layer_window(hparams, layer) > 0
+                   lmq_layer_window(hparams, layer) > 0 &&
+                   lmq_layer_pool(hparams, layer) == 0
                ? LMQ_ROPE_LOCAL
                : LMQ_ROPE_GLOBAL;
 }

@@ -14,7 +14,8 @@
 
 #include "formats/model/hparams.h"
 
-/* Layers with a window may have another RoPE base than the others. */
+/* Layers with a window and without pools may have another RoPE base than the
+ * others. */
 enum lmq_rope_kind {
     LMQ_ROPE_GLOBAL,
     LMQ_ROPE_LOCAL,

@@ -178,7 +178,9 @@ fail_nonfinite(const struct lmq_session *session, size_t position,
 static bool
 has_states(const struct lmq_session *session)
 {
-    return session->model->hparams.n_delta_value_heads > 0;
+    const struct lmq_hparams *h = &session->model->hparams;
+
+    return h->n_delta_value_heads > 0 || lmq_has_pools(h);
 }
 
 /* Evaluates the tokens again, one by one: within a batch a NaN shows at

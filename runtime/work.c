@@ -29,7 +29,7 @@ struct buffer {
     size_t n, width, size;
 };
 
-#define MAX_BUFFERS 64
+#define MAX_BUFFERS 96
 
 struct list {
     struct buffer buffers[MAX_BUFFERS];
@@ -101,6 +101,7 @@ widest_operand(const struct lmq_hparams *h)
         widest_hidden(h), h->expert_dim, lmq_query_latents(h),
         h->kv_lora_rank,  h->head_dim,   heads_width(h), h->step_rank,
         h->gate_rank,     h->residual_rank, h->norm_gate_rank,
+        (size_t)h->n_out_groups * h->out_rank,
     };
     size_t widest = h->dim;
 
@@ -124,10 +125,13 @@ list_packed(struct list *list, struct lmq_work *work,
         /* What goes through the matrices of heads. */
         {h->kv_lora_rank == 0 ? 0 : work->batch * h->n_heads,
          lmq_size_max(h->kv_lora_rank, h->head_dim)},
+        /* And through those of parts of what heads give. */
+        {work->batch * h->n_out_groups,
+         h->n_out_groups == 0 ? 1 : heads_width(h) / h->n_out_groups + 1},
     };
     size_t most = 1, n;
 
-    for (size_t i = 0; model->is_int8 && i < 4; i++) {
+    for (size_t i = 0; model->is_int8 && i < 5; i++) {
         if (!lmq_size_mul(operands[i].n, lmq_packed_bytes(operands[i].width),
                           &n))
             n = SIZE_MAX; /* fails when it is allocated */
@@ -212,6 +216,54 @@ list_latents(struct list *list, struct lmq_work *work,
     add(list, &work->out_latent, n, h->n_heads * widths.value, sizeof(float));
 }
 
+/* What keys that are values, and pools of them, need. */
+static void
+list_pools(struct list *list, struct lmq_work *work,
+           const struct lmq_hparams *h)
+{
+    size_t n = work->batch, width = 0;
+
+    if (lmq_has_query_latents(h) && h->kv_lora_rank == 0)
+        add(list, &work->q_a, n, h->q_lora_rank, sizeof(float));
+    if (h->n_out_groups > 0)
+        add(list, &work->out_a, n, (size_t)h->n_out_groups * h->out_rank,
+            sizeof(float));
+    for (size_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_pool(h, i) > 0)
+            width = lmq_size_max(width, lmq_pool_width(h, i));
+    if (width == 0)
+        return;
+    add(list, &work->pool_kv, n, width, sizeof(float));
+    add(list, &work->pool_gate, n, width, sizeof(float));
+    if (h->index_topk == 0)
+        return;
+    add(list, &work->index_kv, n, lmq_index_width(h), sizeof(float));
+    add(list, &work->index_gate, n, lmq_index_width(h), sizeof(float));
+    add(list, &work->index_q, n, (size_t)h->n_index_heads * h->index_dim,
+        sizeof(float));
+    add(list, &work->index_weights, n, h->n_index_heads, sizeof(float));
+    add(list, &work->chosen, n, work->context / h->overlap_size + 1, 1);
+}
+
+static void
+list_thread_pools(struct list *list, struct lmq_thread_work *thread,
+                  const struct lmq_hparams *h, size_t context)
+{
+    size_t half = lmq_hparams_rotary_dim(h) / 2;
+
+    if (!lmq_has_pools(h))
+        return;
+    add(list, &thread->pool_weights, 2,
+        lmq_size_max(h->pool_size, h->overlap_size), sizeof(float));
+    add(list, &thread->pool, 1, lmq_size_max(h->head_dim, h->index_dim),
+        sizeof(float));
+    add(list, &thread->pool_cosines, 1, half, sizeof(float));
+    add(list, &thread->pool_sines, 1, half, sizeof(float));
+    if (h->index_topk > 0)
+        add(list, &thread->worths, 1, context / h->overlap_size + 1,
+            sizeof(float));
+}
+
 /* The buffers of a work whose sizes are filled in. */
 static void
 list_buffers(struct list *list, struct lmq_work *work,
@@ -230,7 +282,7 @@ list_buffers(struct list *list, struct lmq_work *work,
     size_t keys = lmq_delta_key_width(h), values = lmq_delta_value_width(h);
     add(list, &work->q, n, lmq_size_max(widths.queries, keys), sizeof(float));
     add(list, &work->k, n, lmq_size_max(widths.keys, keys), sizeof(float));
-    if (h->kv_lora_rank == 0 || values > 0)
+    if (!lmq_values_are_keys(h) || values > 0)
         add(list, &work->v, n, lmq_size_max(widths.values, values),
             sizeof(float));
     add(list, &work->attention, n, heads_width(h), sizeof(float));
@@ -254,6 +306,7 @@ list_buffers(struct list *list, struct lmq_work *work,
     add(list, &work->up, rows, hidden, sizeof(float));
     if (h->kv_lora_rank > 0)
         list_latents(list, work, h);
+    list_pools(list, work, h);
     if (h->positions == LMQ_POSITIONS_ALIBI ||
         h->positions == LMQ_POSITIONS_ALIBI_SCALED)
         add(list, &work->slopes, h->n_heads, 1, sizeof(float));
@@ -270,7 +323,7 @@ list_buffers(struct list *list, struct lmq_work *work,
 
 static void
 list_thread(struct list *list, struct lmq_thread_work *thread,
-            const struct lmq_model *model)
+            const struct lmq_model *model, size_t context)
 {
     const struct lmq_hparams *h = &model->hparams;
 
@@ -288,6 +341,7 @@ list_thread(struct list *list, struct lmq_thread_work *thread,
         lmq_scratch_bytes(lmq_size_max(widest_operand(h), widths.key)), 1, 1);
     add(list, &thread->selection, h->n_experts, 2, sizeof(float));
     add(list, &thread->states, h->n_experts, 2, 1);
+    list_thread_pools(list, thread, h, context);
     if (model->is_int8)
         add(list, &thread->widened, LMQ_TILE_ROWS,
             widest_operand(h) + LMQ_GROUP_MAX, sizeof(float));
@@ -442,7 +496,7 @@ lmq_work_init(struct lmq_work *work, const struct lmq_model *model,
                        allocate(work, &list);
     for (int i = 0; i < work->n_threads && is_complete; i++) {
         list.n = 0;
-        list_thread(&list, &work->threads[i], model);
+        list_thread(&list, &work->threads[i], model, context);
         is_complete = allocate(work, &list);
     }
     if (!is_complete) {
@@ -519,6 +573,6 @@ lmq_work_bytes(const struct lmq_model *model, size_t batch, size_t context,
     struct list list = {0}, each = {0};
 
     list_buffers(&list, &work, model);
-    list_thread(&each, &thread, model);
+    list_thread(&each, &thread, model, context);
     return count_bytes(&list) + work.n_threads * count_bytes(&each);
 }

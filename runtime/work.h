@@ -26,6 +26,9 @@ struct lmq_thread_work {
                         floats */
     float *selection; /* (2, experts): of experts and of their groups */
     unsigned char *states; /* (2, experts) */
+    /* Of pools: weights of the positions that one is made of, one of them, and
+     * the angles that it turns by; what all are worth to a token. */
+    float *pool_weights, *pool, *pool_cosines, *pool_sines, *worths;
     void *scratch;   /* of the kernels */
 };
 
@@ -66,6 +69,7 @@ struct lmq_work {
     long n_disk_waits; /* of the program, when this batch began */
     bool waits_for_disk; /* weights may have to be read from it */
     size_t context;   /* positions that an lmq_kv has room for */
+    const int32_t *tokens; /* (batch): given; for tables of experts */
     float *x;         /* (batch, dim): the residual stream */
     float *xn;        /* (batch, dim): norm(x), a block's input */
     float *feed_xn;   /* (batch, dim): the feed-forward's, where blocks are
@@ -96,6 +100,11 @@ struct lmq_work {
     float *q_pair;    /* (batch, 2 * q_lora_rank): normed, and as they were */
     float *q_latent;  /* (batch, heads, width of a key) */
     float *out_latent; /* (batch, heads, kv_lora_rank) */
+    float *out_a;     /* (batch, n_out_groups * out_rank) */
+    float *pool_kv, *pool_gate; /* (batch, widest that layers pool) */
+    float *index_kv, *index_gate; /* (batch, 2 * index_dim) */
+    float *index_q, *index_weights; /* (batch, index heads * dim, heads) */
+    unsigned char *chosen; /* (batch, pools): whether a token sees it */
     float *slopes;    /* (heads), of ALiBi */
     struct lmq_angles angles[LMQ_ROPE_KINDS];
     size_t angles_at, n_angles; /* the positions that they are of */

@@ -34,11 +34,17 @@ input_of(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_ATTN_GATE_A:
     case LMQ_ROLE_ATTN_Q_A:
     case LMQ_ROLE_ATTN_KV_A:
+    case LMQ_ROLE_POOL_KV:
+    case LMQ_ROLE_POOL_GATE:
+    case LMQ_ROLE_INDEX_KV:
+    case LMQ_ROLE_INDEX_GATE:
     case LMQ_ROLE_STATE_Q:
     case LMQ_ROLE_STATE_K:
     case LMQ_ROLE_STATE_V:
     case LMQ_ROLE_BYPASS_A:
         return LMQ_ROLE_ATTN_Q;
+    case LMQ_ROLE_INDEX_Q:
+        return LMQ_ROLE_ATTN_Q_B;
     case LMQ_ROLE_FFN_GATE:
     case LMQ_ROLE_FFN_UP:
         return LMQ_ROLE_FFN_UP;

@@ -140,6 +140,7 @@ point_at(struct lmq_walk *walk, const struct lmq_streams *streams,
     const struct lmq_hparams *h = &walk->model->hparams;
     size_t token = walk->corpus->windows[window].first + first;
 
+    walk->work.tokens = walk->corpus->tokens + token;
     walk->work.x = streams->x + token * h->dim;
     walk->work.streams = streams->further + token * lmq_streams_width(h);
     walk->work.inputs = walk->inputs + token * lmq_inputs_width(h);

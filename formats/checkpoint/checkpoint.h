@@ -58,6 +58,7 @@ struct lmq_view {
     struct lmq_shuffle columns; /* likewise; not of turned matrices */
     struct lmq_rope_rows pairs; /* rows that are stored in pairs, or turn the
                                    other way */
+    struct lmq_rope_rows column_pairs; /* columns; not of turned matrices */
     uint64_t pitch; /* the matrix is transposed: stored rows, so many elements
                        apart, are our columns; 0: it is not */
     float times;    /* every element is multiplied with it; 0: it is not */

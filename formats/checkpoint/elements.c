@@ -84,7 +84,7 @@ lmq_tensor_settle_integers(struct lmq_tensor *tensor)
 
     if (tensor->n_dims < 2 || view->pitch != 0 || view->times > 0 ||
         view->plus > 0 || view->has_unit_rows ||
-        view->map != LMQ_MAP_NONE ||
+        view->map != LMQ_MAP_NONE || view->column_pairs.n > 0 ||
         (view->columns.inner > 0 && tensor->quant.group_size > 0 &&
          view->columns.size % tensor->quant.group_size != 0) ||
         (blocks != NULL && tensor->n_cols % blocks->n != 0))
@@ -96,7 +96,8 @@ static bool
 is_in_order(const struct lmq_view *view)
 {
     return view->unit == 0 && view->first == 0 && view->pairs.n == 0 &&
-           view->rows.inner == 0 && view->columns.inner == 0;
+           view->rows.inner == 0 && view->columns.inner == 0 &&
+           view->column_pairs.n == 0;
 }
 
 bool
@@ -170,8 +171,9 @@ lmq_tensor_stored_element(const struct lmq_tensor *tensor, uint64_t element,
     const struct lmq_view *view = &tensor->view;
     uint64_t row_size = row_size_of(tensor);
     uint64_t row = stored_row(tensor, element / row_size);
-    uint64_t column =
-        lmq_shuffle_row(&view->columns, element % row_size);
+    uint64_t column = lmq_rope_row_stored(
+        &view->column_pairs,
+        lmq_shuffle_row(&view->columns, element % row_size));
 
     *n_cols = view->pitch != 0 ? view->pitch : tensor->n_cols;
     return view->origin +
@@ -545,8 +547,13 @@ read_whole_rows(struct lmq_checkpoint *checkpoint,
                            scratch, err);
         if (tensor->view.has_unit_rows)
             make_unit(stored, n_cols);
-        shuffle_columns(&tensor->view.columns, stored, n_cols, sizeof(*row),
-                        row);
+        if (tensor->view.column_pairs.n > 0)
+            for (size_t i = 0; i < n_cols; i++)
+                row[i] = stored[lmq_rope_row_stored(
+                    &tensor->view.column_pairs, i)];
+        else
+            shuffle_columns(&tensor->view.columns, stored, n_cols,
+                            sizeof(*row), row);
         memcpy(values, row + column, step * sizeof(*values));
         values += step;
         first += step;
@@ -596,7 +603,8 @@ lmq_checkpoint_read(struct lmq_checkpoint *checkpoint,
         return status;
     if (tensor->joined != NULL)
         return read_joined(checkpoint, tensor, first, n, values, scratch, err);
-    return tensor->view.has_unit_rows || tensor->view.columns.inner > 0
+    return tensor->view.has_unit_rows || tensor->view.columns.inner > 0 ||
+                   tensor->view.column_pairs.n > 0
                ? read_whole_rows(checkpoint, tensor, first, n, values,
                                  scratch, err)
                : read_view(checkpoint, tensor, first, n, values, scratch,

@@ -25,6 +25,7 @@
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/model/hparams_check.h"
 #include "formats/model/model_tensors.h"
+#include "formats/model/pools.h"
 #include "quantize/blocks.h"
 
 int
@@ -141,6 +142,9 @@ place_tensor(const struct lmq_checkpoint *checkpoint,
         tensor->place.role = LMQ_ROLE_STATE_OUT;
     if (is_feed_norm(checkpoint, &tensor->place))
         tensor->place.role = LMQ_ROLE_FFN_NORM;
+    if (checkpoint->has_model && tensor->place.role == LMQ_ROLE_ATTN_Q_NORM &&
+        checkpoint->hparams.qk_norm == LMQ_QK_NORM_BARE_QUERIES)
+        tensor->place.role = LMQ_ROLE_ATTN_Q_A_NORM; /* the only one */
     tensor->place.role = shared_role(checkpoint, &tensor->place);
     if (tensor->n_dims == 0 && tensor->place.role != LMQ_ROLE_OTHER) {
         tensor->n_dims = 1; /* a number is a vector of one */
@@ -229,6 +233,21 @@ follows_no_experts(const struct lmq_checkpoint *checkpoint,
            !lmq_layer_has_feed_post_norm(h, (size_t)place.layer);
 }
 
+/* Nor does a router choose where a table does. */
+static bool
+has_no_choice(const struct lmq_checkpoint *checkpoint,
+              const struct lmq_tensor *tensor)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    struct lmq_place place;
+
+    return checkpoint->has_model &&
+           lmq_name_parse(tensor->stored_name, &place) &&
+           place.role == LMQ_ROLE_ROUTER_CORRECTION && place.layer >= 0 &&
+           place.layer < (int32_t)h->n_layers &&
+           lmq_layer_has_table(h, (size_t)place.layer);
+}
+
 /* Rotary tables, causal masks and the like are computed here; heads for
  * several tokens at a time (DeepSeek V3) are layers behind the last one. */
 static const char *
@@ -253,6 +272,8 @@ excuse(const struct lmq_checkpoint *checkpoint,
         return "its layer uses the keys and values of another one";
     if (follows_no_experts(checkpoint, tensor))
         return "its layer has no experts, behind which it would stand";
+    if (has_no_choice(checkpoint, tensor))
+        return "a table chooses the experts of its layer";
     return lmq_name_why_ignored(tensor->stored_name);
 }
 

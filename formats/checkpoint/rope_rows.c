@@ -5,6 +5,37 @@
 
 #include "formats/checkpoint/rope_rows.h"
 
+/* Heads of which the last dimensions turn. */
+static struct lmq_rope_rows
+last_of(uint32_t head_dim, uint32_t rotary)
+{
+    return (struct lmq_rope_rows){.head_dim = head_dim,
+                                  .first = head_dim - rotary,
+                                  .n = rotary};
+}
+
+struct lmq_rope_rows
+lmq_rope_columns(const struct lmq_hparams *h, const struct lmq_place *place)
+{
+    uint32_t rotary = lmq_hparams_rotary_dim(h);
+
+    if (!h->has_turned_values || rotary == 0)
+        return (struct lmq_rope_rows){0};
+    switch ((int)place->role) {
+    case LMQ_ROLE_ATTN_OUT_A:
+    case LMQ_ROLE_POOL_BIAS:
+        return last_of(h->head_dim, rotary);
+    case LMQ_ROLE_ATTN_OUT:
+        return h->n_out_groups == 0 && place->part == LMQ_PART_WEIGHT
+                   ? last_of(h->head_dim, rotary)
+                   : (struct lmq_rope_rows){0};
+    case LMQ_ROLE_INDEX_BIAS:
+        return last_of(h->index_dim, rotary);
+    default:
+        return (struct lmq_rope_rows){0};
+    }
+}
+
 struct lmq_rope_rows
 lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
 {
@@ -12,7 +43,7 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     size_t layer = is_of_layer ? (size_t)place->layer : 0;
     uint32_t rotary = lmq_layer_rotary_dim(h, layer);
     uint32_t head_dim = lmq_layer_head_dim(h, layer);
-    bool is_latent = h->kv_lora_rank > 0;
+    bool is_last = h->kv_lora_rank > 0 || h->has_turned_values;
 
     if (is_of_layer && lmq_layer_only_recurs(h, layer))
         return (struct lmq_rope_rows){0};
@@ -24,8 +55,17 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_ATTN_K_NORM:
         return (struct lmq_rope_rows){
             .head_dim = head_dim,
-            .first = is_latent ? head_dim - rotary : 0,
+            .first = is_last ? head_dim - rotary : 0,
             .n = rotary};
+    case LMQ_ROLE_POOL_KV:
+    case LMQ_ROLE_POOL_GATE:
+    case LMQ_ROLE_POOL_NORM:
+        return last_of(head_dim, rotary);
+    case LMQ_ROLE_INDEX_Q:
+    case LMQ_ROLE_INDEX_KV:
+    case LMQ_ROLE_INDEX_GATE:
+    case LMQ_ROLE_INDEX_NORM:
+        return last_of(h->index_dim, rotary);
     case LMQ_ROLE_ATTN_KV_A:
         return (struct lmq_rope_rows){.head_dim = h->kv_lora_rank + rotary,
                                       .first = h->kv_lora_rank,

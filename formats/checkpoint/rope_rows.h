@@ -22,6 +22,10 @@ struct lmq_rope_rows {
 struct lmq_rope_rows lmq_rope_rows(const struct lmq_hparams *hparams,
                                    const struct lmq_place *place);
 
+/* The same of columns, of what looks at heads whose values turn. */
+struct lmq_rope_rows lmq_rope_columns(const struct lmq_hparams *hparams,
+                                      const struct lmq_place *place);
+
 /* Where a row in halves is stored; where a row in pairs stands in halves. */
 uint64_t lmq_rope_row_stored(const struct lmq_rope_rows *rows, uint64_t row);
 uint64_t lmq_rope_row_to_halves(const struct lmq_rope_rows *rows,

@@ -421,6 +421,22 @@ split_heads(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
     return status;
 }
 
+/* Parts of what heads give, one below the other; or (parts, rows, columns). */
+static enum lmq_status
+split_parts(struct lmq_checkpoint *checkpoint, struct lmq_tensor *whole,
+            struct lmq_error *err)
+{
+    const struct lmq_hparams *h = &checkpoint->hparams;
+    const uint64_t dims[3] = {h->n_out_groups, h->out_rank, whole->n_cols};
+    uint64_t n_rows = dims[0] * dims[1];
+
+    if (whole->n_dims == 2 && whole->dims[0] == n_rows)
+        lmq_tensor_set_dims(whole, dims, 3);
+    if (whole->n_dims != 3 || whole->dims[0] != dims[0])
+        return fail_size(whole, whole->n_rows, n_rows, err);
+    return split_heads(checkpoint, whole, err);
+}
+
 /* Sets *is_fused if the tensor was one, whose parts stand at the end now. */
 static enum lmq_status
 split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
@@ -466,6 +482,10 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
     case LMQ_ROLE_ATTN_V_B:
         if (whole.n_dims == 3 && whole.dims[0] == h->n_heads)
             return split_heads(checkpoint, &whole, err);
+        break;
+    case LMQ_ROLE_ATTN_OUT_A:
+        if (whole.place.item < 0 && h->n_out_groups > 0)
+            return split_parts(checkpoint, &whole, err);
         break;
     case LMQ_ROLE_STREAMS_IN:
     case LMQ_ROLE_STREAMS_OUT:
@@ -574,6 +594,25 @@ arrange_blocks(const struct lmq_hparams *h, struct lmq_tensor *tensor)
     lmq_tensor_set_dims(tensor, dims, 2);
 }
 
+/* Pairs of rows, and of columns: what has another size than the description
+ * says is refused later. */
+static void
+arrange_pairs(const struct lmq_checkpoint *checkpoint,
+              struct lmq_tensor *tensor)
+{
+    struct lmq_view *view = &tensor->view;
+    struct lmq_rope_rows columns =
+        lmq_rope_columns(&checkpoint->hparams, &tensor->place);
+
+    view->pairs = lmq_rope_rows(&checkpoint->hparams, &tensor->place);
+    view->pairs.turns_back = checkpoint->source.turns_back;
+    if (columns.n == 0 || tensor->n_dims != 2 ||
+        tensor->n_cols % columns.head_dim != 0)
+        return;
+    view->column_pairs = columns;
+    view->column_pairs.turns_back = checkpoint->source.turns_back;
+}
+
 /* What holds for all tensors of a source. GPT-2 keeps matrices as (inputs,
  * outputs); GGUF keeps pairs of RoPE side by side for some families; Gemma
  * stores norms less one. */
@@ -605,9 +644,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     arrange_blocks(&checkpoint->hparams, tensor);
     arrange_delta(checkpoint, tensor);
     if (source->has_rotary_pairs || source->turns_back)
-        tensor->view.pairs =
-            lmq_rope_rows(&checkpoint->hparams, &tensor->place);
-    tensor->view.pairs.turns_back = source->turns_back;
+        arrange_pairs(checkpoint, tensor);
     if (source->norms_less_one && is_norm(tensor->place.role) &&
         !(source->has_whole_last_norm &&
           tensor->place.role == LMQ_ROLE_OUTPUT_NORM) &&

@@ -178,6 +178,43 @@ static const struct lmq_hf_key muse_keys[] = {
     END,
 };
 
+static const struct lmq_hf_key deepseek4_keys[] = {
+    KEY("hidden_size", dim, 4096),
+    KEY("moe_intermediate_size", expert_dim, 2048),
+    KEY("num_hidden_layers", n_layers, 43),
+    KEY("num_attention_heads", n_heads, 64),
+    KEY("num_key_value_heads", n_kv_heads, 1),
+    KEY("head_dim", head_dim, 512),
+    KEY("vocab_size", vocab_size, 129280),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY("sliding_window", sliding_window, 128),
+    KEY("q_lora_rank", q_lora_rank, 1024),
+    KEY("o_groups", n_out_groups, 8),
+    KEY("o_lora_rank", out_rank, 1024),
+    KEY("index_n_heads", n_index_heads, 64),
+    KEY("index_head_dim", index_dim, 128),
+    KEY("index_topk", index_topk, 512),
+    KEY("n_routed_experts", n_experts, 256),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 6),
+    KEY("routed_scaling_factor", router_scale, 1.5),
+    KEY("swiglu_limit", glu_limit, 10),
+    KEY("hc_mult", n_streams, 4),
+    KEY("hc_sinkhorn_iters", stream_rounds, 20),
+    KEY("hc_eps", stream_eps, 1e-6),
+    END,
+};
+
+/* The library sums weights to 1 whatever is said of it. */
+static const struct lmq_hf_only deepseek4_only[] = {
+    WORD("scoring_func", "sqrtsoftplus"),
+    WORD("topk_method", "noaux_tc"),
+    NUMBER("norm_topk_prob", 1),
+    NUMBER("mlp_bias", 0),
+    NUMBER("attention_bias", 0),
+    END_ONLY,
+};
+
 /* ---- The table ---- */
 
 const struct lmq_family lmq_further_families[] = {
@@ -300,6 +337,15 @@ const struct lmq_family lmq_further_families[] = {
      .gguf = {.name = "qwen", .keys = LLAMA_KEYS, .fuses_qkv = true,
               .has_double_feed = true, .must_biases = LMQ_GGUF_BIAS_QKV,
               .head = LMQ_GGUF_HEAD_MUST}},
+    {.name = "deepseek4", .qk_norm = LMQ_QK_NORM_BARE_QUERIES,
+     .hf = {.classes = {{"DeepseekV4ForCausalLM", "deepseek_v4", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-6), .context = 1048576, .n_kv_heads = 1,
+            .head_dim = 512, .has_own_layers = true,
+            .keys = {deepseek4_keys}, .only = deepseek4_only,
+            .begin = lmq_hf_begin_deepseek4,
+            .windows = lmq_hf_windows_deepseek4,
+            .finish = lmq_hf_finish_deepseek4}},
     {.name = "orion", .norm = LMQ_NORM_LAYER,
      .hf = {.classes = {{"OrionForCausalLM", "orion", NULL, false}},
             RMS_EPS(1e-5), .context = 4096, .theta = 10000,

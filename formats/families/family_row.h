@@ -100,6 +100,8 @@ struct lmq_hf_form {
                                 scaling; older versions did not: refused */
     bool has_rope_alpha;     /* "dynamic" scaling may have a fixed "alpha" */
     bool has_score_growth;   /* "llama_4_scaling_beta" */
+    bool has_own_layers;     /* kinds of layers, and how each turns, are said
+                                in its own way: read by `windows` */
 
     const struct lmq_hf_key *keys[LMQ_HF_MOST_LISTS];
     const struct lmq_hf_only *only; /* may be NULL */

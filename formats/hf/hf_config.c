@@ -266,7 +266,7 @@ read_layer_types(struct lmq_hf_config *config)
     const json_t *list = lmq_hf_list(config, config->json, "layer_types");
     struct lmq_hparams *h = config->hparams;
 
-    if (list == NULL)
+    if (list == NULL || config->family->hf.has_own_layers)
         return;
     lmq_hf_expect_layers(config, "layer_types", json_array_size(list));
     for (uint32_t i = 0; i < h->n_layers; i++) {
@@ -501,7 +501,8 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     }
     derive_sizes(config);
     read_activation(config);
-    if (config->hparams->positions == LMQ_POSITIONS_ROTARY)
+    if (config->hparams->positions == LMQ_POSITIONS_ROTARY &&
+        !family->hf.has_own_layers)
         lmq_hf_read_rope(config);
     if (family->hf.windows != NULL)
         family->hf.windows(config);

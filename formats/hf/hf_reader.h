@@ -133,6 +133,8 @@ double lmq_hf_rotary_part(struct lmq_hf_config *config, double absent);
 /* Base, dimensions and scaling. A kind of scaling that has no name there is
  * left out. */
 void lmq_hf_read_rope(struct lmq_hf_config *config);
+/* Scaling alone, of such an object. */
+void lmq_hf_read_scaling(struct lmq_hf_config *config, const json_t *scaling);
 void lmq_hf_write_rope(const struct lmq_family *family,
                        const struct lmq_hparams *hparams, json_t **config);
 

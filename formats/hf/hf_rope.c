@@ -432,8 +432,8 @@ check_keys(struct lmq_hf_config *config, const json_t *scaling)
 
 /* "default" is no scaling. A factor without a kind was written by hand, and
  * what it means is a guess. */
-static void
-read_scaling(struct lmq_hf_config *config, const json_t *scaling)
+void
+lmq_hf_read_scaling(struct lmq_hf_config *config, const json_t *scaling)
 {
     struct lmq_hparams *h = config->hparams;
     const char *type = kind_of_scaling(config, scaling);
@@ -627,7 +627,7 @@ lmq_hf_read_rope(struct lmq_hf_config *config)
                                 family->hf.theta);
     h->rope_theta = lmq_hf_real(config, full, "rope_theta", h->rope_theta);
     read_dimensions(config, full);
-    read_scaling(config, full);
+    lmq_hf_read_scaling(config, full);
     if (family->hf.local_theta > 0)
         read_local(config, rope);
 }

@@ -161,7 +161,10 @@ lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer)
            (lmq_layer_borrows(hparams, end - 1) ||
             !lmq_layer_mixes(hparams, end - 1)))
         end--;
-    return end <= layer + 1 && !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA);
+    return end <= layer + 1 &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA) &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_POOL) &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_OVERLAP);
 }
 
 void
@@ -660,6 +663,35 @@ settle_layers(struct lmq_hparams *h)
         settle_count(h, &counts[i]);
 }
 
+/* pools.h. */
+static void
+settle_pools(struct lmq_hparams *h)
+{
+    bool has_attention = false;
+    unsigned kinds = 0;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        if (!lmq_layer_has_attention(h, i))
+            h->layers[i] &= (uint16_t)~(LMQ_LAYER_POOL | LMQ_LAYER_OVERLAP);
+        if (!lmq_layer_has_experts(h, i))
+            h->layers[i] &= (uint16_t)~LMQ_LAYER_TOKENS;
+        has_attention |= lmq_layer_has_attention(h, i);
+        kinds |= h->layers[i];
+    }
+    if (!has_attention) {
+        h->has_turned_values = false;
+        h->n_out_groups = 0;
+    }
+    if (h->n_out_groups == 0)
+        h->out_rank = 0;
+    if ((kinds & LMQ_LAYER_POOL) == 0)
+        h->pool_size = 0;
+    if ((kinds & LMQ_LAYER_OVERLAP) == 0)
+        h->overlap_size = h->index_topk = 0;
+    if (h->index_topk == 0)
+        h->n_index_heads = h->index_dim = 0;
+}
+
 void
 lmq_hparams_settle(struct lmq_hparams *h)
 {
@@ -681,4 +713,5 @@ lmq_hparams_settle(struct lmq_hparams *h)
     settle_experts(h, &usual);
     settle_layers(h);
     settle_parts(h, &usual);
+    settle_pools(h);
 }

@@ -31,6 +31,7 @@
 #define LMQ_MAX_STREAMS 8
 #define LMQ_MAX_LOOPS 64
 #define LMQ_MAX_ROUNDS 1024
+#define LMQ_MAX_POOL 4096
 
 enum lmq_norm {
     LMQ_NORM_RMS,         /* x / rms(x) * weight */
@@ -74,6 +75,7 @@ enum lmq_qk_norm {
     LMQ_QK_NORM_WHOLE, /* all heads together */
     LMQ_QK_NORM_BARE,  /* each head, without weights; not in NoPE layers */
     LMQ_QK_NORM_BARE_ALL, /* the same, in those, too */
+    LMQ_QK_NORM_BARE_QUERIES, /* each head; only keys' has weights */
     LMQ_QK_NORM_COUNT
 };
 
@@ -117,6 +119,7 @@ enum lmq_router {
     LMQ_ROUTER_SIGMOID,
     LMQ_ROUTER_NEAR, /* one after another, by softmax over those near each */
     LMQ_ROUTER_SIGMOID_CHOSEN, /* choose, then of each chosen */
+    LMQ_ROUTER_ROOT_SOFTPLUS, /* sqrt(log(1 + exp(x))) */
     LMQ_ROUTER_COUNT
 };
 
@@ -158,7 +161,10 @@ enum lmq_layer_kind {
     LMQ_LAYER_SPARSE = 512, /* the feed-forward goes on with what stands out */
     LMQ_LAYER_LIMITED = 1024, /* act(gate x) is limited, and up x: what is no
                                  expert, or an expert */
-    LMQ_LAYER_LIMITED_EXPERTS = 2048
+    LMQ_LAYER_LIMITED_EXPERTS = 2048,
+    LMQ_LAYER_POOL = 4096, /* attention sees what is far in pools: pools.h */
+    LMQ_LAYER_OVERLAP = 8192, /* likewise, and each begins in the one before */
+    LMQ_LAYER_TOKENS = 16384 /* a table says which experts a token goes to */
 };
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
@@ -237,6 +243,15 @@ struct lmq_hparams {
     bool has_softplus_gate;  /* and no sigmoid, but a softplus */
     bool has_raw_latents;    /* queries, and gates of heads, are made of their
                                 latents twice: normed, and as they were */
+    bool has_turned_values;  /* values are the keys, once normed and turned, and
+                                what heads give turns back; of a head the last
+                                dimensions turn */
+    uint32_t n_out_groups;   /* parts of heads' results, each with a matrix */
+    uint32_t out_rank;       /* of it; 0 parts: the results are used whole */
+    /* Pools (pools.h): a key that stands for so many positions. */
+    uint32_t pool_size, overlap_size;
+    uint32_t index_topk;     /* so many that overlap are seen; 0: all */
+    uint32_t n_index_heads, index_dim; /* of what chooses them */
 
     /* Recurrent layers ("linear attention"): instead of keys and values a
      * layer remembers a matrix (key dim, value dim) for each value head, and
@@ -662,7 +677,7 @@ lmq_loops(const struct lmq_hparams *hparams)
 
 /* Whether no later layer makes keys, values or a state: then of a text only
  * the tokens whose logits are wanted need to go through, but for the keys and
- * values of the others. (A state is made by a whole layer.) */
+ * values of the others. (A whole layer makes a state, or pools.) */
 bool lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer);
 
 static inline uint32_t

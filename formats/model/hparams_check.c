@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "formats/model/hparams_fields.h"
+#include "formats/model/pools.h"
 
 /* What does not turn at all has 1e30, which float32 cannot say exactly. */
 #define FACTOR_MOST 1.1e30
@@ -423,7 +424,8 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
                                              struct lmq_error *err) = {
         check_numbers, check_heads, check_full_heads, check_borrowing,
         check_layer_inputs, check_streams, check_kept, check_loops, check_rope,
-        check_halves, check_beside, check_delta, check_experts};
+        check_halves, check_beside, check_delta, check_experts,
+        lmq_pools_check};
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0;

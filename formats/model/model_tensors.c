@@ -5,6 +5,8 @@
 
 #include "formats/model/model_tensors.h"
 
+#include "formats/model/pools.h"
+
 /* What a layer of a model may be. */
 enum {
     HAS_NORMS = 1 << 0,
@@ -43,7 +45,16 @@ enum {
 
 /* What there are several of, each with a number. What is alone, and a head's,
  * has no bias. */
-enum items { ONE, ALONE, A_HEAD, A_Q_NORM, A_K_NORM, AN_EXPERT, A_STREAM };
+enum items {
+    ONE,
+    ALONE,
+    A_HEAD,
+    A_Q_NORM,
+    A_K_NORM,
+    AN_EXPERT,
+    A_STREAM,
+    A_PART
+};
 
 /* A layer has a tensor of the role if it is all of `needs`. */
 static const struct {
@@ -62,6 +73,18 @@ static const struct {
     [LMQ_ROLE_ATTN_K] = {PLAIN_KV | OWN_KEYS, ONE},
     [LMQ_ROLE_ATTN_V] = {PLAIN_KV | OWN_VALUES, ONE},
     [LMQ_ROLE_ATTN_OUT] = {MIXES, ONE},
+    [LMQ_ROLE_ATTN_OUT_A] = {ATTENTION, A_PART},
+    [LMQ_ROLE_POOL_KV] = {ATTENTION, ALONE},
+    [LMQ_ROLE_POOL_GATE] = {ATTENTION, ALONE},
+    [LMQ_ROLE_POOL_BIAS] = {ATTENTION, ALONE},
+    [LMQ_ROLE_POOL_NORM] = {ATTENTION | HAS_NORMS, ALONE},
+    [LMQ_ROLE_INDEX_Q] = {ATTENTION, ALONE},
+    [LMQ_ROLE_INDEX_WEIGHTS] = {ATTENTION, ALONE},
+    [LMQ_ROLE_INDEX_KV] = {ATTENTION, ALONE},
+    [LMQ_ROLE_INDEX_GATE] = {ATTENTION, ALONE},
+    [LMQ_ROLE_INDEX_BIAS] = {ATTENTION, ALONE},
+    [LMQ_ROLE_INDEX_NORM] = {ATTENTION | HAS_NORMS, ALONE},
+    [LMQ_ROLE_TOKEN_EXPERTS] = {EXPERTS, ALONE},
     [LMQ_ROLE_ATTN_SUB_NORM] = {HAS_NORMS | ATTENTION, ONE},
     [LMQ_ROLE_FFN_SUB_NORM] = {HAS_NORMS | FEEDS, ONE},
     [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_Q_NORM},
@@ -153,10 +176,12 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
     bool is_alone = is_delta && lmq_layer_only_recurs(h, layer);
     bool borrows = lmq_layer_borrows(h, layer) && !is_alone;
     bool has_values = !borrows && (is_alone ||
-                                   !lmq_layer_keys_are_values(h, layer));
+                                   (!h->has_turned_values &&
+                                    !lmq_layer_keys_are_values(h, layer)));
     bool has_keys = !(is_alone && lmq_is_lru(h)); /* and queries */
     bool is_latent = h->kv_lora_rank > 0 && !is_alone;
-    bool has_latent_q = is_latent && h->q_lora_rank > 0;
+    bool has_latent_q = lmq_has_query_latents(h) && !is_alone;
+    bool has_table = has_experts && lmq_layer_has_table(h, layer);
     bool has_states = is_delta && !lmq_is_convolution(h);
     bool is_state_space = lmq_is_state_space(h);
     enum lmq_norm_place norm_place = lmq_layer_norm_place(h, layer);
@@ -180,7 +205,7 @@ what_is(const struct lmq_hparams *h, uint32_t layer, bool has_experts,
         {lmq_layer_has_sinks(h, layer), SINKS},
         {h->is_gated, GATED},
         {has_experts, EXPERTS},
-        {h->router_corrects, CORRECTED},
+        {h->router_corrects && !has_table, CORRECTED},
         {h->shared_dim > 0, SHARED},
         {mixes && is_delta, RECURRENT},
         {mixes && !is_alone, ATTENTION},
@@ -225,9 +250,28 @@ is_delta_bias(const struct lmq_hparams *h, const struct lmq_place *place)
 /* What a layer has that could have it, by its kind: of a state, of norms within
  * blocks, of what stands beside the residual stream. */
 static bool
-has_of_kind(const struct lmq_hparams *h, enum lmq_role role, bool has_experts)
+has_of_kind(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
+            bool has_experts)
 {
     switch ((int)role) {
+    case LMQ_ROLE_ATTN_Q_NORM:
+        return h->qk_norm != LMQ_QK_NORM_BARE_QUERIES;
+    case LMQ_ROLE_ATTN_OUT_A:
+        return h->n_out_groups > 0;
+    case LMQ_ROLE_POOL_KV:
+    case LMQ_ROLE_POOL_GATE:
+    case LMQ_ROLE_POOL_BIAS:
+    case LMQ_ROLE_POOL_NORM:
+        return lmq_layer_pool(h, layer) > 0;
+    case LMQ_ROLE_INDEX_Q:
+    case LMQ_ROLE_INDEX_WEIGHTS:
+    case LMQ_ROLE_INDEX_KV:
+    case LMQ_ROLE_INDEX_GATE:
+    case LMQ_ROLE_INDEX_BIAS:
+    case LMQ_ROLE_INDEX_NORM:
+        return lmq_layer_has_index(h, layer);
+    case LMQ_ROLE_TOKEN_EXPERTS:
+        return lmq_layer_has_table(h, layer);
     case LMQ_ROLE_ATTN_SUB_NORM:
         return h->has_sub_norms;
     case LMQ_ROLE_FFN_SUB_NORM:
@@ -297,12 +341,14 @@ lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
         [A_K_NORM] = has_heads_norms ? h->n_kv_heads : 0,
         [AN_EXPERT] = has_experts ? h->n_experts : 0,
         [A_STREAM] = lmq_guessed_streams(h),
+        [A_PART] = h->n_out_groups,
     };
 
     *n_items = counts[rules[role].items];
     return (rules[role].needs & ~what_is(h, layer, has_experts, is_delta)) ==
                0 &&
-           !is_delta_bias(h, place) && has_of_kind(h, role, has_experts);
+           !is_delta_bias(h, place) &&
+           has_of_kind(h, role, layer, has_experts);
 }
 
 bool
@@ -329,6 +375,7 @@ lmq_model_has_part(const struct lmq_hparams *h, const struct lmq_place *place)
         return place->part == LMQ_PART_WEIGHT ||
                (rules[place->role].items != ALONE &&
                 rules[place->role].items != A_HEAD &&
+                rules[place->role].items != A_PART &&
                 rules[place->role].items != A_STREAM);
     }
 }
@@ -370,10 +417,16 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     bool is_selective = lmq_is_selective(h), is_lru = lmq_is_lru(h);
     uint64_t streams = h->n_streams, all = streams * h->dim;
     uint64_t mixes = lmq_hyper_mixes(h), kinds = h->stream_rounds > 0 ? 3 : 2;
+    uint64_t groups = h->n_out_groups > 0 ? h->n_out_groups : 1;
+    uint64_t part = out / groups;
+    uint64_t pool = lmq_layer_pool(h, layer);
+    uint64_t pooled = lmq_pool_width(h, layer), indexed = lmq_index_width(h);
+    uint64_t index_heads = h->n_index_heads;
+    uint64_t mixed = lmq_layer_out_width(h, layer);
 
     if (place->layer >= 0 && lmq_layer_only_recurs(h, (size_t)place->layer)) {
         q = k = keys;
-        v = out = gate = values;
+        v = out = mixed = gate = values;
         seen = is_selective ? values : h->dim;
         seen_by_gate = latents;
     }
@@ -387,7 +440,19 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_Q] = {q, seen},
         [LMQ_ROLE_ATTN_K] = {k, seen},
         [LMQ_ROLE_ATTN_V] = {v, h->dim},
-        [LMQ_ROLE_ATTN_OUT] = {h->dim, out},
+        [LMQ_ROLE_ATTN_OUT] = {h->dim, mixed},
+        [LMQ_ROLE_ATTN_OUT_A] = {h->out_rank, part},
+        [LMQ_ROLE_POOL_KV] = {pooled, h->dim},
+        [LMQ_ROLE_POOL_GATE] = {pooled, h->dim},
+        [LMQ_ROLE_POOL_BIAS] = {pool, pooled},
+        [LMQ_ROLE_POOL_NORM] = {h->head_dim, 0},
+        [LMQ_ROLE_INDEX_Q] = {index_heads * h->index_dim, h->q_lora_rank},
+        [LMQ_ROLE_INDEX_WEIGHTS] = {index_heads, h->dim},
+        [LMQ_ROLE_INDEX_KV] = {indexed, h->dim},
+        [LMQ_ROLE_INDEX_GATE] = {indexed, h->dim},
+        [LMQ_ROLE_INDEX_BIAS] = {pool, indexed},
+        [LMQ_ROLE_INDEX_NORM] = {h->index_dim, 0},
+        [LMQ_ROLE_TOKEN_EXPERTS] = {h->vocab_size, h->n_experts_used},
         [LMQ_ROLE_ATTN_SUB_NORM] = {out, 0},
         [LMQ_ROLE_FFN_SUB_NORM] = {hidden, 0},
         [LMQ_ROLE_ATTN_GATE] = {gate, seen_by_gate},

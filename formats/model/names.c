@@ -17,7 +17,7 @@
 struct role_info {
     const char *name; /* without ".weight" */
     bool is_per_layer;
-    enum { NO_ITEMS, EXPERTS, HEADS, PERHAPS_HEADS, STREAMS } items;
+    enum { NO_ITEMS, EXPERTS, HEADS, PERHAPS_HEADS, STREAMS, PARTS } items;
     int block, order;
 };
 
@@ -81,6 +81,19 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_ATTN_K_B] = {"attn_k_b", true, HEADS, 1, 0},
     [LMQ_ROLE_ATTN_V_B] = {"attn_v_b", true, HEADS, 1, 1},
     [LMQ_ROLE_ATTN_SUB_NORM] = {"attn_sub_norm", true, NO_ITEMS, 0, 32},
+    [LMQ_ROLE_POOL_KV] = {"attn_compressor_kv", true, NO_ITEMS, 0, 44},
+    [LMQ_ROLE_POOL_GATE] = {"attn_compressor_gate", true, NO_ITEMS, 0, 45},
+    [LMQ_ROLE_POOL_BIAS] = {"attn_compressor_ape", true, NO_ITEMS, 0, 46},
+    [LMQ_ROLE_POOL_NORM] = {"attn_compressor_norm", true, NO_ITEMS, 0, 47},
+    [LMQ_ROLE_INDEX_Q] = {"indexer.attn_q_b", true, NO_ITEMS, 0, 48},
+    [LMQ_ROLE_INDEX_WEIGHTS] = {"indexer.proj", true, NO_ITEMS, 0, 49},
+    [LMQ_ROLE_INDEX_KV] = {"indexer_compressor_kv", true, NO_ITEMS, 0, 50},
+    [LMQ_ROLE_INDEX_GATE] = {"indexer_compressor_gate", true, NO_ITEMS, 0,
+                             51},
+    [LMQ_ROLE_INDEX_BIAS] = {"indexer_compressor_ape", true, NO_ITEMS, 0, 52},
+    [LMQ_ROLE_INDEX_NORM] = {"indexer_compressor_norm", true, NO_ITEMS, 0,
+                             53},
+    [LMQ_ROLE_ATTN_OUT_A] = {"attn_output_a", true, PARTS, 1, 2},
     [LMQ_ROLE_ATTN_OUT] = {"attn_output", true, NO_ITEMS, 2, 0},
     [LMQ_ROLE_ATTN_POST_NORM] = {"post_attention_norm", true, NO_ITEMS, 2, 1},
     [LMQ_ROLE_FFN_NORM] = {"ffn_norm", true, NO_ITEMS, 2, 2},
@@ -91,6 +104,7 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_HYPER_FFN_SCALE] = {"hc_ffn_scale", true, NO_ITEMS, 2, 9},
     [LMQ_ROLE_ROUTER] = {"ffn_gate_inp", true, NO_ITEMS, 2, 3},
     [LMQ_ROLE_ROUTER_CORRECTION] = {"exp_probs_b", true, NO_ITEMS, 2, 4},
+    [LMQ_ROLE_TOKEN_EXPERTS] = {"ffn_gate_tid2eid", true, NO_ITEMS, 2, 10},
     [LMQ_ROLE_FFN_GATE] = {"ffn_gate", true, EXPERTS, 3, 0},
     [LMQ_ROLE_FFN_UP] = {"ffn_up", true, EXPERTS, 3, 1},
     [LMQ_ROLE_FFN_DOWN] = {"ffn_down", true, EXPERTS, 3, 2},
@@ -350,7 +364,9 @@ lmq_role_is_small(enum lmq_role role)
            role == LMQ_ROLE_STREAM_ROUTER ||
            role == LMQ_ROLE_STREAM_PREDICT ||
            role == LMQ_ROLE_STREAM_CORRECT || role == LMQ_ROLE_HYPER_ATTN ||
-           role == LMQ_ROLE_HYPER_FFN || role == LMQ_ROLE_HYPER_OUT;
+           role == LMQ_ROLE_HYPER_FFN || role == LMQ_ROLE_HYPER_OUT ||
+           role == LMQ_ROLE_POOL_BIAS || role == LMQ_ROLE_INDEX_BIAS ||
+           role == LMQ_ROLE_INDEX_WEIGHTS || role == LMQ_ROLE_TOKEN_EXPERTS;
 }
 
 void
@@ -477,7 +493,14 @@ lmq_role_is_of_heads(enum lmq_role role)
 bool
 lmq_role_wants_item(enum lmq_role role)
 {
-    return roles[role].items == HEADS || roles[role].items == STREAMS;
+    return roles[role].items == HEADS || roles[role].items == STREAMS ||
+           roles[role].items == PARTS;
+}
+
+bool
+lmq_role_is_of_parts(enum lmq_role role)
+{
+    return roles[role].items == PARTS;
 }
 
 bool

@@ -67,7 +67,8 @@ enum lmq_role lmq_role_beside(enum lmq_role role);
 /* Matrices that are never integers: a router decides, learned positions are
  * added once per token, what the delta rule forgets it forgets for all
  * tokens to come, and by some numbers streams change each other. They are
- * small, and errors in them go everywhere. */
+ * small, and errors in them go everywhere. What is chosen by a table is as
+ * whole numbers say. */
 bool lmq_role_is_small(enum lmq_role role);
 
 /* Whether there may be several, by number: one per expert, per head, per
@@ -76,6 +77,7 @@ bool lmq_role_has_items(enum lmq_role role);
 bool lmq_role_is_of_experts(enum lmq_role role); /* of a layer with experts */
 bool lmq_role_is_of_heads(enum lmq_role role);   /* always */
 bool lmq_role_is_of_streams(enum lmq_role role); /* always, and in no layer */
+bool lmq_role_is_of_parts(enum lmq_role role);   /* of what heads give */
 /* Whether there is none without a number. */
 bool lmq_role_wants_item(enum lmq_role role);
 /* Of a recurrent layer: the whole, or of queries, keys or values. */

@@ -101,6 +101,19 @@ enum lmq_role {
     LMQ_ROLE_HYPER_OUT = 88,         /* and how the head reads them */
     LMQ_ROLE_HYPER_OUT_BASE = 89,
     LMQ_ROLE_HYPER_OUT_SCALE = 90,
+    LMQ_ROLE_ATTN_OUT_A = 91,        /* of a part of what heads give: one for
+                                        each, before attn_output */
+    LMQ_ROLE_POOL_KV = 92,           /* pools: what is pooled, */
+    LMQ_ROLE_POOL_GATE = 93,         /* by which weights, */
+    LMQ_ROLE_POOL_BIAS = 94,         /* what these have by their place, */
+    LMQ_ROLE_POOL_NORM = 95,         /* of what comes of it */
+    LMQ_ROLE_INDEX_Q = 96,           /* what chooses pools: its queries, */
+    LMQ_ROLE_INDEX_WEIGHTS = 97,     /* what each of their heads weighs, */
+    LMQ_ROLE_INDEX_KV = 98,          /* and its own pools */
+    LMQ_ROLE_INDEX_GATE = 99,
+    LMQ_ROLE_INDEX_BIAS = 100,
+    LMQ_ROLE_INDEX_NORM = 101,
+    LMQ_ROLE_TOKEN_EXPERTS = 102,    /* which experts each token goes to */
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

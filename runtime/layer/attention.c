@@ -29,6 +29,7 @@
  * them. */
 struct item {
     struct lmq_rows keys, values; /* [key head][position]: of the first head */
+    bool is_of_pools;       /* a key stands for so many positions */
     size_t kv_head;
     size_t head, n_heads;   /* of the group */
     size_t token, n_tokens; /* of the batch */
@@ -44,17 +45,24 @@ position_of(const struct item *item, size_t query)
     return item->position + query / item->n_heads;
 }
 
-/* The mask: the positions [first, last] that the query's token sees. */
+/* The mask: the positions [first, end) that the query's token sees, or pools,
+ * whose last position is no later. */
 static void
 visible(const struct lmq_heads *heads, const struct item *item, size_t query,
-        size_t *first, size_t *last)
+        size_t *first, size_t *end)
 {
     size_t window = heads->window, chunk = heads->chunk;
+    size_t last = position_of(item, query);
 
-    *last = position_of(item, query);
-    *first = window > 0 && *last >= window ? *last - window + 1 : 0;
+    *end = last + 1;
+    if (item->is_of_pools) {
+        *first = 0;
+        *end /= heads->pool;
+        return;
+    }
+    *first = window > 0 && last >= window ? last - window + 1 : 0;
     if (chunk > 0)
-        *first = lmq_size_max(*first, *last - *last % chunk);
+        *first = lmq_size_max(*first, last - last % chunk);
 }
 
 static size_t
@@ -158,6 +166,23 @@ mask(float *scores, size_t from, size_t to, size_t end)
         scores[i] = -INFINITY;
 }
 
+/* Of pools perhaps only those that were chosen for the token, of which the
+ * scores [begin, end) are. */
+static void
+mask_pools(const struct lmq_heads *heads, const struct item *item,
+           size_t query, size_t block, size_t begin, size_t end, float *scores)
+{
+    size_t token = item->token + query / item->n_heads;
+
+    if (!item->is_of_pools || heads->chosen == NULL)
+        return;
+    const unsigned char *chosen =
+        heads->chosen + token * heads->chosen_stride + block;
+    for (size_t i = begin; i < end; i++)
+        if (chosen[i] == 0)
+            scores[i] = -INFINITY;
+}
+
 /* The running softmax of queries [from, to) over a block of n positions:
  * scores (to - from, block) become exp(s - m), and what came of earlier blocks
  * is brought to the new m. */
@@ -174,12 +199,13 @@ update_softmax(const struct lmq_member *member, const struct lmq_heads *heads,
 
     for (size_t i = from; i < to; i++) {
         float *scores = own->scores + (i - from) * LMQ_ATTENTION_BLOCK;
-        size_t first, last;
-        visible(heads, item, i, &first, &last);
+        size_t first, past;
+        visible(heads, item, i, &first, &past);
         size_t begin = first > block ? first - block : 0;
-        size_t end = lmq_size_min(n, last + 1 - block);
+        size_t end = lmq_size_min(n, past - block);
         adjust_scores(member, heads, head_of(heads, item, i), scores + begin,
-                      end - begin, block + begin, last);
+                      end - begin, block + begin, position_of(item, i));
+        mask_pools(heads, item, i, block, begin, end, scores);
         mask(scores, begin, end, whole);
     }
     kernels->soften(own->scores, LMQ_ATTENTION_BLOCK, whole, to - from,
@@ -258,17 +284,17 @@ static void
 queries_of(const struct lmq_heads *heads, const struct item *item,
            const struct block *block, size_t *from, size_t *to)
 {
-    size_t first, last;
+    size_t first, end;
 
     *from = 0;
     *to = item->n;
     for (; *from < *to; ++*from) {
-        visible(heads, item, *from, &first, &last);
-        if (last >= block->first)
+        visible(heads, item, *from, &first, &end);
+        if (end > block->first)
             break;
     }
     for (; *to > *from; --*to) {
-        visible(heads, item, *to - 1, &first, &last);
+        visible(heads, item, *to - 1, &first, &end);
         if (first < block->first + block->n)
             break;
     }
@@ -285,8 +311,10 @@ attend_strip(const struct lmq_member *member, const struct lmq_heads *heads,
     struct lmq_thread_work *own = member->own;
     const size_t key_dim = block->keys.n_cols, dim = block->values.n_cols;
     const float *queries = own->queries + from * key_dim;
-    const size_t n = lmq_size_min(
-        block->n, position_of(item, to - 1) + 1 - block->first);
+    size_t first, end;
+
+    visible(heads, item, to - 1, &first, &end);
+    const size_t n = lmq_size_min(block->n, end - block->first);
 
     /* s (queries, n) = q K^T */
     if (block->turned != NULL)
@@ -316,23 +344,39 @@ attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
     }
 }
 
-/* out = softmax(q k^T) v of one item. Blocks that none of its tokens sees are
- * left out: they would add weights of 0. */
+/* Blocks that none of the item's tokens sees are left out: they would add
+ * weights of 0. */
+static void
+attend_blocks(const struct lmq_member *member, const struct lmq_heads *heads,
+              struct item *item)
+{
+    size_t first, end, unused;
+
+    visible(heads, item, 0, &first, &unused);
+    visible(heads, item, item->n - 1, &unused, &end);
+    first -= first % LMQ_ATTENTION_BLOCK;
+    for (size_t block = first; block < end; block += LMQ_ATTENTION_BLOCK)
+        attend_block(member, heads, item, block,
+                     lmq_size_min(LMQ_ATTENTION_BLOCK, end - block));
+}
+
+/* out = softmax(q k^T) v of one item: of the positions, which each token sees
+ * some of, and then of pools. */
 static void
 attend(const struct lmq_member *member, const struct lmq_heads *heads,
        struct item *item)
 {
     struct lmq_thread_work *own = member->own;
-    size_t dim = item->values.n_cols, first, last, unused;
+    size_t dim = item->values.n_cols;
 
     gather_queries(member, heads, item);
     memset(own->out, 0, item->n * dim * sizeof(*own->out));
-    visible(heads, item, 0, &first, &unused);
-    visible(heads, item, item->n - 1, &unused, &last);
-    first -= first % LMQ_ATTENTION_BLOCK;
-    for (size_t block = first; block <= last; block += LMQ_ATTENTION_BLOCK)
-        attend_block(member, heads, item, block,
-                     lmq_size_min(LMQ_ATTENTION_BLOCK, last + 1 - block));
+    attend_blocks(member, heads, item);
+    if (heads->pool > 0) {
+        item->keys = item->values = lmq_member_pools(member, item->token);
+        item->is_of_pools = true;
+        attend_blocks(member, heads, item);
+    }
     for (size_t i = 0; i < item->n; i++) {
         /* out *= c / sum */
         member->kernels->scale(own->out + i * dim, dim,
@@ -461,5 +505,6 @@ lmq_heads_of(const struct lmq_member *member)
                      ? member->layer->attention.sinks
                      : NULL,
         .value_scale = (float)h->value_scale,
+        .pool = lmq_layer_pool(h, member->index),
     };
 }

@@ -20,6 +20,10 @@ struct lmq_heads {
     bool is_coarse;       /* ALiBi as Falcon has it */
     const float *sinks;   /* (n_heads), or NULL */
     float value_scale;    /* of what comes of it */
+    size_t pool;          /* positions that a pool stands for; 0: none do */
+    const unsigned char *chosen; /* (n, chosen_stride): of each token the pools
+                                    that it sees; NULL: all */
+    size_t chosen_stride;
 };
 
 /* The heads of the member's layer, but for queries and out. */

@@ -43,6 +43,11 @@ choose_experts(const struct lmq_member *member)
         struct lmq_choice choice = {
             .scores = r->logits + t * h->n_experts,
             .correction = h->router_corrects ? feed->correction : NULL,
+            .given = feed->token_experts == NULL
+                         ? NULL
+                         : feed->token_experts +
+                               (size_t)member->work->tokens[t] *
+                                   h->n_experts_used,
             .selection = member->own->selection,
             .states = member->own->states,
         };

@@ -22,56 +22,13 @@
 
 #include "runtime/layer/attention.h"
 #include "runtime/layer/norm.h"
+#include "runtime/pools/row_parts.h"
 
 /* A head's NoPE dimensions, which stand before its RoPE dimensions. */
 static size_t
 nope_dim(const struct lmq_hparams *h)
 {
     return h->head_dim - lmq_hparams_rotary_dim(h);
-}
-
-/* ---- Products with a matrix for each head ---- */
-
-/* Head i's operand: its part of rows that hold all heads. Each head has room
- * of its own for the quantized form, as all are packed before one barrier. */
-static struct lmq_operand
-head_operand(const struct lmq_member *member, size_t i, const float *x,
-             size_t x_width, size_t n_cols)
-{
-    struct lmq_operand operand = lmq_operand_of(member, x, n_cols);
-
-    operand.x += i * x_width;
-    operand.stride = member->h->n_heads * x_width;
-    operand.packed += i * member->n * lmq_packed_bytes(n_cols);
-    return operand;
-}
-
-/* out (n, n_heads, out_width) = each head's matrix times its part of
- * x (n, n_heads, x_width). */
-static void
-multiply_heads(const struct lmq_member *member,
-               const struct lmq_matrix *matrices, const float *x,
-               size_t x_width, float *out, size_t out_width)
-{
-    size_t n_heads = member->h->n_heads, total = 0;
-
-    lmq_barrier(member); /* nobody reads what was quantized before */
-    for (size_t i = 0; i < n_heads; i++) {
-        const struct lmq_matrix *matrix = &matrices[i];
-        struct lmq_operand operand =
-            head_operand(member, i, x, x_width, matrix->n_cols);
-        if (lmq_product_packs(member, matrix))
-            lmq_operand_pack(member, matrix, &operand, i);
-        total += lmq_product_cost(matrix, member->n);
-    }
-    lmq_barrier(member); /* all read what is quantized */
-    struct lmq_share share = lmq_share_begin(member, total);
-    for (size_t i = 0; i < n_heads; i++) {
-        struct lmq_operand operand =
-            head_operand(member, i, x, x_width, matrices[i].n_cols);
-        lmq_share_product(member, &share, &matrices[i], &operand,
-                          out + i * out_width, n_heads * out_width);
-    }
 }
 
 /* ---- Queries and the cache ---- */
@@ -106,9 +63,8 @@ finish_latents(const struct lmq_member *member)
     }
 }
 
-/* q_a = norm(q_a + bias), where there is one; q_pair = both. */
-static void
-finish_query_latents(const struct lmq_member *member)
+void
+lmq_latent_queries(const struct lmq_member *member)
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_attention_part *part = &member->layer->attention;
@@ -184,7 +140,7 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     lmq_multiply(member, is_direct ? &part->q : &part->q_a, xn,
                  is_direct ? work->q : work->q_a); /* q, or q_a */
     lmq_barrier(member); /* norms read whole rows */
-    finish_query_latents(member); /* q_a = norm(q_a) */
+    lmq_latent_queries(member); /* q_a = norm(q_a) */
     finish_latents(member); /* cache += [c, k_rope] */
     lmq_barrier(member); /* all read all of q_a, later the cache */
     if (!is_direct) {
@@ -195,12 +151,12 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     }
     finish_queries(member, is_direct ? &part->q : &part->q_b);
     /* q_latent[:kv_lora_rank] = W_k_b q_nope */
-    multiply_heads(member, part->k_b, work->q, h->head_dim, work->q_latent,
-                   lmq_key_width(h, member->index));
+    lmq_multiply_parts(member, part->k_b, h->n_heads, work->q, h->head_dim,
+                       work->q_latent, lmq_key_width(h, member->index));
     lmq_barrier(member); /* a head reads all of its q_latent */
     lmq_attention(member, &heads); /* out_latent = softmax(q_latent K^T) c */
     /* attention = W_v_b out_latent */
-    multiply_heads(member, part->v_b, work->out_latent,
-                   lmq_value_width(h, member->index), work->attention,
-                   lmq_hparams_value_dim(h));
+    lmq_multiply_parts(member, part->v_b, h->n_heads, work->out_latent,
+                       lmq_value_width(h, member->index), work->attention,
+                       lmq_hparams_value_dim(h));
 }

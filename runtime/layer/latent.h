@@ -6,6 +6,9 @@
 
 #include "runtime/product.h"
 
+/* q_a = norm(q_a + bias), where there is one; q_pair = both. */
+void lmq_latent_queries(const struct lmq_member *member);
+
 /* A row more in the cache for each token, from the layer's input xn (n, dim),
  * and nothing else. */
 void lmq_latent_remember(const struct lmq_member *member,

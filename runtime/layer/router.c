@@ -1,10 +1,11 @@
 /*
  * router.c - chooses a token's experts and their weights.
  *
- *   scores = softmax(logits), sigmoid(logits) or logits     (n_experts)
+ *   scores = softmax(logits), sigmoid(logits),              (n_experts)
+ *            sqrt(softplus(logits)) or logits
  *   selection = scores + correction                         (n_experts)
  *   selection is limited to the experts of the best groups
- *   experts = the n_experts_used best of selection, ascending
+ *   experts = the n_experts_used best of selection, or given, ascending
  *   weights = scores of these, perhaps through sigmoid, or  (n_experts_used)
  *             softmax over them or over what is near each
  *   weights = scale * weights, or scale * weights / sum of weights
@@ -138,6 +139,14 @@ finish_weights(const struct lmq_hparams *h, float *weights, size_t n)
     }
 }
 
+static void
+root_softplus(float *x, size_t n)
+{
+    lmq_kernels()->softplus(x, n);
+    for (size_t i = 0; i < n; i++)
+        x[i] = sqrtf(x[i]);
+}
+
 static bool
 has_nan(const float *x, size_t n)
 {
@@ -166,6 +175,8 @@ lmq_router_choose(const struct lmq_hparams *hparams,
         kernels->softmax(choice->scores, n_experts);
     if (hparams->router == LMQ_ROUTER_SIGMOID)
         kernels->sigmoid(choice->scores, n_experts);
+    if (hparams->router == LMQ_ROUTER_ROOT_SOFTPLUS)
+        root_softplus(choice->scores, n_experts);
     memcpy(choice->selection, choice->scores, n_experts * sizeof(float));
     if (choice->correction != NULL) /* selection = scores + correction */
         kernels->add(choice->selection, choice->correction, n_experts);
@@ -174,7 +185,12 @@ lmq_router_choose(const struct lmq_hparams *hparams,
     if (hparams->n_expert_groups > 0)
         choose_groups(hparams, choice->selection, states,
                       choice->selection + n_experts, states + n_experts);
-    choose_best(choice->selection, states, n_experts, hparams->n_experts_used);
+    if (choice->given != NULL)
+        for (size_t i = 0; i < hparams->n_experts_used; i++)
+            states[(size_t)choice->given[i]] = CHOSEN;
+    else
+        choose_best(choice->selection, states, n_experts,
+                    hparams->n_experts_used);
     for (uint32_t e = 0; e < n_experts && n < hparams->n_experts_used; e++)
         if (states[e] == CHOSEN) {
             experts[n] = e;

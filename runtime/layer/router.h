@@ -13,6 +13,7 @@
 struct lmq_choice {
     float *scores;         /* (n_experts): the router's logits at first */
     const float *correction; /* (n_experts), or NULL */
+    const float *given;    /* (n_experts_used): those that it is; or NULL */
     float *selection;      /* (2, n_experts): of experts and of groups */
     unsigned char *states; /* (2, n_experts): of experts and of groups */
 };

@@ -84,6 +84,21 @@ MINIMAX3 = dict(SIZES, head_dim=24, dense_intermediate_size=80,
                 layer_types=["full_attention"] + ["minimax_m3_sparse"] * 3,
                 mlp_layer_types=["dense"] + ["sparse"] * 3)
 
+# Few heads of the index would be all 0 for some pools: which is unspecified.
+DEEPSEEK4 = dict(
+    {k: v for k, v in SIZES.items() if k != "intermediate_size"},
+    num_hidden_layers=5, num_key_value_heads=1, head_dim=24, q_lora_rank=32,
+    partial_rotary_factor=8 / 24, sliding_window=WINDOW, o_groups=2,
+    o_lora_rank=12, index_n_heads=16, index_head_dim=16, index_topk=5,
+    compress_rates={"compressed_sparse_attention": 4,
+                    "heavily_compressed_attention": 16},
+    layer_types=["sliding_attention", "compressed_sparse_attention",
+                 "heavily_compressed_attention",
+                 "compressed_sparse_attention", "sliding_attention"],
+    mlp_layer_types=["hash_moe"] * 2 + ["moe"] * 3, swiglu_limit=1.5,
+    moe_intermediate_size=48, n_routed_experts=8, num_experts_per_tok=3,
+    n_shared_experts=1, num_nextn_predict_layers=0)
+
 LAGUNA = dict(SIZES, **EXPERTS, head_dim=16, num_key_value_heads=2,
               shared_expert_intermediate_size=40, sliding_window=WINDOW)
 
@@ -464,6 +479,9 @@ TABLE = [
         n_group=1, topk_group=1, index_topk=200, index_head_dim=16,
         index_n_heads=2, rope_parameters=dict(YARN, mscale=1.0,
                                               mscale_all_dim=1.0))),
+    ("DeepSeek V4", "deepseek_v4", DEEPSEEK4),
+    ("DeepSeek V4 (yarn)", "deepseek_v4", dict(DEEPSEEK4,
+        rope_parameters=YARN)),
     ("GLM 5", "glm_moe_dsa", dict(LATENT, q_lora_rank=16, index_topk=192,
         index_head_dim=16, index_n_heads=2,
         indexer_types=["full", "full", "shared", "shared"])),
@@ -869,6 +887,12 @@ def randomise(model, seed):
             if head is not None and p is head.weight and id(p) not in tables:
                 x *= 2.5
             p.copy_(x.bfloat16().float())
+        for name, table in model.named_buffers():
+            if name.endswith("tid2eid"):  # another row for each token
+                n = model.config.n_routed_experts
+                for row in table:
+                    row.copy_(torch.randperm(n, generator=random)
+                              [:row.shape[0]])
 
 
 def make(kind, config):

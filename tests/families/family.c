@@ -27,6 +27,7 @@ static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
     recurrent_families, mamba_families, later_families, plain_families,
     latest_families, further_families, uneven_families, linear_families,
+    pools_families,
 };
 
 const struct family *
@@ -206,6 +207,49 @@ make_latent(struct family_model *m, struct oracle_layer *w)
         make_linear(m, s->heads * (still + s->value_dim), s->kv_rank, 1, 0);
 }
 
+/* Where pools overlap a position gives to two of them. */
+static struct oracle_pool
+make_pool(struct family_model *m, size_t size, size_t dim, bool overlaps)
+{
+    size_t width = overlaps ? 2 * dim : dim, seen = m->oracle.shape.dim;
+
+    return (struct oracle_pool){
+        .kv = make_linear(m, width, seen, 1, 0),
+        .gate = make_linear(m, width, seen, 1, 0),
+        .bias = make_linear(m, size, width, sqrt((double)width), 0),
+        .norm = make_norm(m, dim, dim, 1)};
+}
+
+/* Keys that are values. */
+static void
+make_shared(struct family_model *m, struct oracle_layer *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+    size_t head = s->head_dim, width = s->heads * head;
+    size_t size = oracle_pool_size(s, number_of(m, w));
+    bool overlaps = size == s->overlap_size;
+
+    w->q_a = make_linear(m, s->q_rank, s->dim, 1, 0);
+    w->q_a_norm = make_norm(m, s->q_rank, s->q_rank, 1);
+    w->q_b = make_linear(m, width, s->q_rank, 1, 0);
+    w->k = make_linear(m, head, s->dim, 1, 0);
+    w->k_norm = make_norm(m, head, head, 1.3);
+    w->out_a = make_linear(m, s->out_groups * s->out_rank,
+                           width / s->out_groups, 1, 0);
+    w->o = make_linear(m, s->dim, s->out_groups * s->out_rank, SUBLAYER_GAIN,
+                       0);
+    w->sinks = normals(m, s->heads, 0, 1);
+    if (size == 0)
+        return;
+    w->pool = make_pool(m, size, head, overlaps);
+    if (!overlaps)
+        return;
+    w->index_pool = make_pool(m, size, s->index_dim, true);
+    w->index_q = make_linear(m, s->index_heads * s->index_dim, s->q_rank, 1,
+                             0);
+    w->index_weights = make_linear(m, s->index_heads, s->dim, 1, 0);
+}
+
 static void
 make_attention(struct family_model *m, struct oracle_layer *w)
 {
@@ -219,6 +263,10 @@ make_attention(struct family_model *m, struct oracle_layer *w)
                                     oracle_is_full(s, layer));
     double gain = SUBLAYER_GAIN / or_one(s->residual_scale);
 
+    if (s->shares_keys) {
+        make_shared(m, w);
+        return;
+    }
     if (s->kv_rank > 0) {
         make_latent(m, w);
     } else {
@@ -351,7 +399,12 @@ make_experts(struct family_model *m, struct oracle_layer *w)
     unsigned bits = m->family->bits;
 
     w->router = make_linear(m, s->n_experts, s->dim, 1.5, HAS_ROUTER_BIAS);
-    if ((bits & HAS_CORRECTION) != 0)
+    if (oracle_pattern(s->tables, number_of(m, w))) {
+        w->table = make_linear(m, s->vocab, s->n_used, 1, 0);
+        for (size_t i = 0; i < s->vocab * s->n_used; i++)
+            w->table.w[i] = (float)((i / s->n_used * 5 + i % s->n_used) %
+                                  s->n_experts);
+    } else if ((bits & HAS_CORRECTION) != 0)
         w->correction = normals(m, s->n_experts, 0.3, 0.1);
     w->experts = calloc(s->n_experts, sizeof(*w->experts));
     if (w->experts == NULL)
@@ -488,7 +541,7 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
         &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
         &s->borrowing_hidden, &s->input_dim, &s->gate_rank,
         &s->bypass_rank, &s->norm_rank,
-        &s->full_rotary_dim,
+        &s->full_rotary_dim, &s->out_rank, &s->index_dim,
     };
     size_t dims;
 

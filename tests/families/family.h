@@ -181,7 +181,8 @@ extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
 extern const struct family llama_families[], other_families[],
     expert_families[], older_families[], recurrent_families[],
     mamba_families[], later_families[], plain_families[], latest_families[],
-    further_families[], uneven_families[], linear_families[];
+    further_families[], uneven_families[], linear_families[],
+    pools_families[];
 
 /* Of those whose layers are of several kinds. */
 #define MIXED_KEYS                                                            \

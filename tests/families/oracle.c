@@ -475,8 +475,8 @@ static double *
 run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
 {
     const struct oracle_shape *s = &model->shape;
-    struct oracle o = {model, s,    n,   oracle_doubles(n * s->dim),
-                       NULL,  NULL, NULL, NULL};
+    struct oracle o = {model,  s,    n,    tokens, oracle_doubles(n * s->dim),
+                       NULL,   NULL, NULL, NULL};
 
     o.keys = calloc(s->layers, sizeof(*o.keys));
     o.values = calloc(s->layers, sizeof(*o.values));

@@ -65,6 +65,13 @@ struct oracle_hyper {
     struct oracle_norm base, scale;
 };
 
+/* What positions give to pools: their numbers, by which weights, what these
+ * have by their place in a window. */
+struct oracle_pool {
+    struct oracle_linear kv, gate, bias;
+    struct oracle_norm norm;
+};
+
 struct oracle_layer {
     struct oracle_hyper attn_hyper, ffn_hyper;
     struct oracle_norm attn_norm, attn_post_norm, ffn_norm, ffn_post_norm;
@@ -82,6 +89,14 @@ struct oracle_layer {
     /* Latent attention: q is q_b(q_a), k and v come from kv_b(kv_a). */
     struct oracle_linear q_a, q_b, kv_a, kv_b;
     struct oracle_norm q_a_norm, kv_a_norm;
+
+    /* Keys that are values: q is q_b(q_a), and o is of out_a, whose rows are
+     * those of each part of what heads give. */
+    struct oracle_linear out_a;
+    struct oracle_pool pool, index_pool;
+    struct oracle_linear index_q, index_weights; /* w NULL: all are seen */
+    struct oracle_linear table; /* (vocab, n_used): a token's experts; w NULL:
+                                   the router chooses */
 
     struct oracle_mlp mlp; /* up.w NULL: experts alone */
     struct oracle_linear router;
@@ -148,7 +163,8 @@ enum oracle_router {
     ORACLE_SOFTMAX_CHOSEN, /* choose by logits, softmax over these */
     ORACLE_SIGMOID,
     ORACLE_SIGMOID_CHOSEN, /* choose by logits, sigmoid of these */
-    ORACLE_NEAR
+    ORACLE_NEAR,
+    ORACLE_ROOT_SOFTPLUS
 };
 
 #define ORACLE_MAX_PAIRS 64
@@ -203,6 +219,13 @@ struct oracle_shape {
     const char *growing;     /* in layers with '1'; NULL: in all */
     size_t chunk;            /* `sliding` layers see only their own chunk */
     size_t window;           /* in layers of which `sliding` says '1' */
+    bool shares_keys;        /* values are keys, once turned */
+    size_t out_groups, out_rank;
+    const char *pools;       /* layers with pools: '1', or '2' where they
+                                overlap; NULL: none */
+    size_t pool_size, overlap_size;
+    size_t index_heads, index_dim, index_topk; /* of those that overlap */
+    const char *tables;      /* layers with a table of experts; NULL: none */
 
     /* Patterns: a character for each layer, repeated. */
     const char *sliding;     /* NULL: no layer has the window */
@@ -316,6 +339,9 @@ bool oracle_feeds(const struct oracle_shape *s, size_t layer);
 
 /* What the convolution of a recurrent layer goes over. */
 size_t oracle_channels(const struct oracle_shape *s);
+
+/* Positions of a pool of the layer; 0: it has none. */
+size_t oracle_pool_size(const struct oracle_shape *s, size_t layer);
 
 /* Whether the layer sees everything, and so may have other heads. */
 bool oracle_is_full(const struct oracle_shape *s, size_t layer);

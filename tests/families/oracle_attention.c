@@ -602,6 +602,8 @@ oracle_mix(const struct oracle *o, size_t layer, const double *x)
 
     if (state != NULL && !s->is_beside)
         return state;
+    if (s->shares_keys)
+        return oracle_shared(o, layer, x);
     struct parts p = s->kv_rank > 0             ? latent_parts(o, layer, x)
                      : oracle_borrows(s, layer) ? borrowed_parts(o, layer, x)
                                                 : plain_parts(o, layer, x);

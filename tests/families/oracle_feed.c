@@ -188,7 +188,7 @@ route_by_near(const struct oracle_shape *s, const double *logits,
 /* Weights of all experts from the router's logits: 0 for those not chosen. */
 static void
 route(const struct oracle_shape *s, const struct oracle_layer *w,
-      const double *logits, double *weights)
+      const double *logits, const float *given, double *weights)
 {
     size_t n = s->n_experts;
     double *scores = oracle_doubles(n), *worth = oracle_doubles(n), sum = 0,
@@ -201,6 +201,8 @@ route(const struct oracle_shape *s, const struct oracle_layer *w,
                             s->router == ORACLE_SIGMOID_CHOSEN
                         ? oracle_sigmoid(logits[e])
                         : scores[e] / sum;
+        if (s->router == ORACLE_ROOT_SOFTPLUS)
+            scores[e] = sqrt(log1p(exp(logits[e])));
         worth[e] =
             (s->router == ORACLE_SIGMOID_CHOSEN ? logits[e] : scores[e]) +
             (w->correction == NULL ? 0 : (double)w->correction[e]);
@@ -209,7 +211,7 @@ route(const struct oracle_shape *s, const struct oracle_layer *w,
     if (s->n_groups > 0)
         choose_groups(s, worth);
     for (size_t i = 0; i < s->n_used; i++) {
-        size_t e = take_largest(worth, n);
+        size_t e = given != NULL ? (size_t)given[i] : take_largest(worth, n);
         chosen += weights[e] = scores[e];
     }
     for (size_t e = 0; e < n; e++) {
@@ -252,7 +254,11 @@ oracle_experts(const struct oracle *o, const struct oracle_layer *w,
         if (s->router == ORACLE_NEAR)
             route_by_near(s, logits + t * s->n_experts, weights);
         else
-            route(s, w, logits + t * s->n_experts, weights);
+            route(s, w, logits + t * s->n_experts,
+                  w->table.w == NULL
+                      ? NULL
+                      : w->table.w + (size_t)o->tokens[t] * s->n_used,
+                  weights);
         for (size_t e = 0; e < s->n_experts && w->experts_scale != NULL; e++)
             weights[e] *= (double)w->experts_scale[e];
         for (size_t e = 0; e < s->n_experts; e++) {

@@ -61,6 +61,14 @@ oracle_pattern(const char *pattern, size_t layer)
     return pattern != NULL && pattern[layer % strlen(pattern)] == '1';
 }
 
+size_t
+oracle_pool_size(const struct oracle_shape *s, size_t layer)
+{
+    char kind = s->pools == NULL ? '0' : s->pools[layer % strlen(s->pools)];
+
+    return kind == '2' ? s->overlap_size : kind == '1' ? s->pool_size : 0;
+}
+
 bool
 oracle_is_full(const struct oracle_shape *s, size_t layer)
 {

@@ -11,6 +11,7 @@ struct oracle {
     const struct oracle_model *model;
     const struct oracle_shape *s;
     size_t n;  /* tokens */
+    const int32_t *tokens;
     double *x; /* (n, dim): the residual stream */
     double **keys, **values; /* of each layer, for those that borrow */
     double *inputs; /* (n, layers, input_dim) */
@@ -46,6 +47,10 @@ bool oracle_is_long(const struct oracle_shape *s, size_t n);
 void oracle_rotate(const struct oracle *o, size_t layer, double *x,
                    size_t n_heads, size_t width, size_t first);
 
+/* The rotary dimensions of one vector turn forth (1) or back (-1). */
+void oracle_turn(const struct oracle *o, size_t layer, double *x,
+                 size_t position, int way);
+
 /* What the scores of a token have grown to. */
 double oracle_growth(const struct oracle_shape *s, size_t layer, size_t t);
 
@@ -55,6 +60,9 @@ double oracle_alibi_slope(size_t head, size_t n_heads);
 
 /* Attention, or what stands in its place. */
 double *oracle_mix(const struct oracle *o, size_t layer, const double *x);
+
+/* That whose values are keys (oracle_pools.c). */
+double *oracle_shared(const struct oracle *o, size_t layer, const double *x);
 
 /* Of a layer without experts, whose gates may be cut. */
 double *oracle_feed(const struct oracle *o, size_t layer, const double *x);

@@ -94,35 +94,42 @@ frequency(const struct oracle *o, size_t pair, size_t dims, size_t position,
 }
 
 void
-oracle_rotate(const struct oracle *o, size_t layer, double *x, size_t n_heads,
-              size_t width, size_t first)
+oracle_turn(const struct oracle *o, size_t layer, double *x, size_t position,
+            int way)
 {
     const struct oracle_shape *s = o->s;
     size_t dims = oracle_rotary_dim(s, layer);
     bool is_part = s->full_part > 0 && oracle_is_full(s, layer);
     size_t n_turning =
         is_part ? (size_t)(s->full_part * (double)dims / 2) : dims / 2;
-    bool is_local = s->window_theta > 0 && oracle_pattern(s->sliding, layer);
+    bool is_local = s->window_theta > 0 &&
+                    oracle_pattern(s->sliding, layer) &&
+                    oracle_pool_size(s, layer) == 0;
     double theta = is_local ? s->window_theta : s->theta;
     double scale = is_local ? 1 : oracle_or_one(s->rope_scale);
 
     if (s->positions != ORACLE_ROTARY ||
         (s->turning != NULL && !oracle_pattern(s->turning, layer)))
         return;
-    for (size_t t = 0; t < o->n; t++)
-        for (size_t head = 0; head < n_heads; head++)
-            for (size_t i = 0; i < n_turning; i++) {
-                double *p = x + (t * n_heads + head) * width + first;
-                double *one = s->is_interleaved ? p + 2 * i : p + i;
-                double *two = s->is_interleaved ? one + 1 : one + dims / 2;
-                double angle =
-                    (double)t * frequency(o, i, dims, t, !is_local, theta);
-                double a = *one, b = *two;
-                if (s->turns_back)
-                    angle = -angle;
-                *one = scale * (a * cos(angle) - b * sin(angle));
-                *two = scale * (a * sin(angle) + b * cos(angle));
-            }
+    for (size_t i = 0; i < n_turning; i++) {
+        double *one = s->is_interleaved ? x + 2 * i : x + i;
+        double *two = s->is_interleaved ? one + 1 : one + dims / 2;
+        double angle = (double)position *
+                       frequency(o, i, dims, position, !is_local, theta);
+        double a = *one, b = *two;
+        if (s->turns_back != (way < 0))
+            angle = -angle;
+        *one = scale * (a * cos(angle) - b * sin(angle));
+        *two = scale * (a * sin(angle) + b * cos(angle));
+    }
+}
+
+void
+oracle_rotate(const struct oracle *o, size_t layer, double *x, size_t n_heads,
+              size_t width, size_t first)
+{
+    for (size_t i = 0; i < o->n * n_heads; i++)
+        oracle_turn(o, layer, x + i * width + first, i / n_heads, 1);
 }
 
 double

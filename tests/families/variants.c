@@ -13,9 +13,11 @@
 #include "formats/model/hparams_json.h"
 #include "formats/model/model_tensors.h"
 #include "formats/model/names.h"
+#include "formats/model/pools.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h" /* random numbers; nothing of Check */
 #include "tests/families/more/variants_norms.h"
+#include "tests/families/more/variants_pools.h"
 #include "tests/families/more/variants_recurrent.h"
 #include "tests/families/more/variants_uneven.h"
 
@@ -140,20 +142,6 @@ describe_after(struct lmq_hparams *h)
 }
 
 static void
-describe_learned(struct lmq_hparams *h)
-{
-    h->norm = LMQ_NORM_LAYER;
-    h->qk_norm = LMQ_QK_NORM_HEADS;
-    h->positions = LMQ_POSITIONS_LEARNED;
-    h->activation = LMQ_ACTIVATION_SIGMOID;
-    h->n_experts = 3;
-    h->n_experts_used = 1;
-    h->expert_dim = 24;
-    h->shared_dim = 20;
-    h->is_gated = false;
-}
-
-static void
 describe_chunks(struct lmq_hparams *h)
 {
     describe_experts(h);
@@ -173,17 +161,6 @@ describe_chunks(struct lmq_hparams *h)
     h->glu_offset = 1;
     h->router_corrects = false;
     h->router_scales_input = true;
-}
-
-static void
-describe_squares(struct lmq_hparams *h)
-{
-    h->activation = LMQ_ACTIVATION_RELU2;
-    h->is_gated = false;
-    h->qk_norm = LMQ_QK_NORM_HEAD;
-    h->qk_norm_late = true;
-    h->score_growth = 0.1;
-    h->score_growth_period = 9;
 }
 
 /* Every kind of layer, with norms on both sides and experts. */
@@ -231,9 +208,9 @@ static const struct {
     {"sinks", describe_sinks, false},
     {"clipped", describe_clipped, false},
     {"after", describe_after, true},
-    {"learned", describe_learned, true},
+    {"learned", variant_learned, true},
     {"chunks", describe_chunks, true},
-    {"squares", describe_squares, false},
+    {"squares", variant_squares, false},
     {"delta", variant_delta, true},
     {"states", describe_states, true},
     {"convolved", variant_convolved, false},
@@ -247,6 +224,8 @@ static const struct {
     {"hyper", variant_hyper, true},
     {"kept", variant_kept, true},
     {"lru", variant_lru, true},
+    {"pools", variant_pools, true},
+    {"turned", variant_turned, false},
 };
 
 size_t
@@ -448,13 +427,38 @@ add_recurrence(struct builder *b, int32_t l)
     b->has_biases = has_biases;
 }
 
+/* What few models have; none of it has a bias. */
+static void
+add_seldom(struct builder *b, enum lmq_role role, int32_t l)
+{
+    struct lmq_place place = {role, LMQ_PART_WEIGHT, l, -1};
+    uint64_t dims[2];
+    uint32_t n_items, n_dims;
+
+    if (!lmq_model_has(b->h, &place, &n_items))
+        return;
+    lmq_model_shape(b->h, &place, dims, &n_dims);
+    place.item = n_items > 0 ? 0 : -1;
+    if (n_dims == 1)
+        add(b, place, 0, dims[0], 1, 0.1);
+    for (uint32_t i = 0; n_dims == 2 && (i == 0 || i < n_items);
+         i++, place.item++)
+        add(b, place, dims[0], dims[1], 0, 1 / sqrt((double)dims[1]));
+    if (role == LMQ_ROLE_TOKEN_EXPERTS) /* each token's are others */
+        for (uint64_t i = 0; i < dims[0] * dims[1]; i++)
+            b->model->tensors[b->model->n_tensors - 1].x[i] =
+                (float)((i / dims[1] + i % dims[1]) % b->h->n_experts);
+}
+
 static void
 add_qk_norm(struct builder *b, enum lmq_role role, int32_t l, uint32_t n_heads)
 {
     const struct lmq_hparams *h = b->h;
     uint64_t head = lmq_layer_head_dim(h, (size_t)l);
 
-    if (h->qk_norm == LMQ_QK_NORM_HEAD)
+    if (h->qk_norm == LMQ_QK_NORM_HEAD ||
+        (h->qk_norm == LMQ_QK_NORM_BARE_QUERIES &&
+         role == LMQ_ROLE_ATTN_K_NORM))
         add_norm(b, role, l, -1, head);
     if (h->qk_norm == LMQ_QK_NORM_WHOLE)
         add_norm(b, role, l, -1, n_heads * head);
@@ -485,11 +489,15 @@ add_attention(struct builder *b, int32_t l)
     if (h->kv_lora_rank > 0) {
         add_latents(b, l);
     } else {
-        add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, n * head, h->dim);
+        for (int i = LMQ_ROLE_ATTN_Q_A; i <= LMQ_ROLE_ATTN_Q_B; i++)
+            add_seldom(b, (enum lmq_role)i, l);
+        if (!lmq_has_query_latents(h))
+            add_matrix(b, LMQ_ROLE_ATTN_Q, l, -1, n * head, h->dim);
         if (!borrows)
             add_matrix(b, LMQ_ROLE_ATTN_K, l, -1, n_kv * head, h->dim);
         b->has_biases &= !lmq_is_lru(h); /* of values and gates */
-        if (!borrows && !lmq_layer_keys_are_values(h, (size_t)l))
+        if (!borrows && !h->has_turned_values &&
+            !lmq_layer_keys_are_values(h, (size_t)l))
             add_matrix(b, LMQ_ROLE_ATTN_V, l, -1, n_kv * value, h->dim);
         b->has_biases = has_biases;
     }
@@ -507,7 +515,8 @@ add_attention(struct builder *b, int32_t l)
     b->has_biases = has_biases;
     if (h->has_sub_norms)
         add_norm(b, LMQ_ROLE_ATTN_SUB_NORM, l, -1, n * value);
-    add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim, n * value);
+    add_matrix(b, LMQ_ROLE_ATTN_OUT, l, -1, h->dim,
+               lmq_layer_out_width(h, (size_t)l));
 }
 
 /* gate is the first of three roles. */
@@ -551,7 +560,7 @@ add_feed(struct builder *b, int32_t l)
         return;
     }
     add_matrix(b, LMQ_ROLE_ROUTER, l, -1, h->n_experts, h->dim);
-    if (h->router_corrects)
+    if (h->router_corrects && !lmq_layer_has_table(h, (size_t)l))
         add_bias(b,
                  (struct lmq_place){LMQ_ROLE_ROUTER_CORRECTION,
                                     LMQ_PART_BIAS, l, -1},
@@ -563,25 +572,6 @@ add_feed(struct builder *b, int32_t l)
     add_network(b, LMQ_ROLE_SHARED_GATE, l, -1, h->shared_dim);
     add(b, (struct lmq_place){LMQ_ROLE_SHARED_SWITCH, LMQ_PART_WEIGHT, l, -1},
         0, h->dim, 0, 0.2);
-}
-
-/* What few models have; none of it has a bias. */
-static void
-add_seldom(struct builder *b, enum lmq_role role, int32_t l)
-{
-    struct lmq_place place = {role, LMQ_PART_WEIGHT, l, -1};
-    uint64_t dims[2];
-    uint32_t n_items, n_dims;
-
-    if (!lmq_model_has(b->h, &place, &n_items))
-        return;
-    lmq_model_shape(b->h, &place, dims, &n_dims);
-    if (n_dims == 1)
-        add(b, place, 0, dims[0], 1, 0.1);
-    for (uint32_t i = 0; n_dims == 2 && (i == 0 || i < n_items); i++) {
-        place.item = n_items > 0 ? (int32_t)i : -1;
-        add(b, place, dims[0], dims[1], 0, 1 / sqrt((double)dims[1]));
-    }
 }
 
 static void

@@ -139,6 +139,36 @@ describe_hyper_mean(struct lmq_hparams *h)
     h->has_stream_mean = true;
 }
 
+/* Values that are keys, pools of both kinds, a table of experts. */
+static void
+describe_pools(struct lmq_hparams *h)
+{
+    h->n_layers = 3;
+    h->n_kv_heads = 1;
+    h->rotary_dim = 2;
+    h->q_lora_rank = 6;
+    h->has_turned_values = true;
+    h->qk_norm = LMQ_QK_NORM_BARE_QUERIES;
+    h->has_sinks = true;
+    h->sliding_window = 3;
+    h->rope_local_theta = 100;
+    h->n_out_groups = 2;
+    h->out_rank = 3;
+    h->layers[0] = LMQ_LAYER_POOL | LMQ_LAYER_TOKENS;
+    h->layers[1] = LMQ_LAYER_OVERLAP;
+    h->layers[2] = LMQ_LAYER_OVERLAP | LMQ_LAYER_FULL | LMQ_LAYER_DENSE;
+    h->pool_size = 5;
+    h->overlap_size = 2;
+    h->index_topk = 2;
+    h->n_index_heads = 4;
+    h->index_dim = 6;
+    h->n_experts = 4;
+    h->n_experts_used = 2;
+    h->expert_dim = 6;
+    h->router = LMQ_ROUTER_ROOT_SOFTPLUS;
+    h->router_renormalises = h->router_corrects = true;
+}
+
 static void
 describe_latent_queries(struct lmq_hparams *h)
 {
@@ -461,6 +491,8 @@ static const struct {
      "lightning attention, and blocks that add to what they are given."},
     {"lru", describe_lru, true, "rows",
      "recurrences without keys, of which values decay by gates."},
+    {"pools", describe_pools, false, "rows",
+     "keys that are values, pools of them, experts that tokens name."},
 };
 
 static void
@@ -614,7 +646,7 @@ make_role(const struct bytes *latents)
 
     put(&bytes, latents->at, latents->n);
     unsigned char *record = find_role(&bytes, 8) + 256;
-    record[8] = 99;
+    record[8] = 199;
     record[16] = 5;
     memset(record + 17, 0, 3);
     reseal_lmq(bytes.at, bytes.n);

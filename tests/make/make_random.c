@@ -175,7 +175,7 @@ describe_attention(struct lmq_hparams *h)
         h->norm = LMQ_NORM_RMS; /* as variants.c writes latents */
         return;
     }
-    h->qk_norm = (enum lmq_qk_norm)from_to(0, LMQ_QK_NORM_COUNT - 1);
+    h->qk_norm = (enum lmq_qk_norm)from_to(0, LMQ_QK_NORM_BARE);
     h->qk_norm_late = once_in(2);
     h->qkv_clip = perhaps(0.5, 2);
 }
@@ -425,6 +425,60 @@ describe_kept(struct lmq_hparams *h)
         *numbers[i] = once_in(3) ? 1 : number(0.5, 1.5);
 }
 
+/* Values that are keys, for which much else must not be; pools of them in some
+ * layers. */
+static void
+describe_shared(struct lmq_hparams *h)
+{
+    static const enum lmq_qk_norm norms[] = {
+        LMQ_QK_NORM_NONE, LMQ_QK_NORM_HEAD, LMQ_QK_NORM_BARE_QUERIES};
+    bool may_pool = h->positions != LMQ_POSITIONS_ALIBI &&
+                    h->positions != LMQ_POSITIONS_ALIBI_SCALED &&
+                    h->n_loops < 2;
+
+    if (h->n_borrowing > 0 || h->n_delta_value_heads > 0 || once_in(2))
+        return;
+    h->has_turned_values = true;
+    h->kv_lora_rank = h->value_dim = h->full_head_dim = 0;
+    h->full_rotary_dim = 0;
+    h->full_keys_are_values = h->has_value_norm = h->qk_norm_late = false;
+    h->has_raw_latents = false;
+    h->qkv_clip = 0;
+    h->qk_norm = norms[from_to(0, 2)];
+    h->q_lora_rank = once_in(3) ? 0 : from_to(1, 8);
+    h->n_heads = h->n_kv_heads = h->full_kv_heads = 1;
+    h->n_heads = from_to(1, 3);
+    h->n_out_groups = once_in(2) ? h->n_heads * (once_in(2) ? 2 : 1) : 0;
+    h->out_rank = h->n_out_groups > 0 ? from_to(1, 7) : 0;
+    memset(h->layer_heads, 0, sizeof(h->layer_heads));
+    memset(h->layer_kv_heads, 0, sizeof(h->layer_kv_heads));
+    describe_factors(h, lmq_hparams_rotary_dim(h) / 2);
+    if (!may_pool)
+        return;
+    h->attention_chunk = 0;
+    h->pool_size = from_to(1, 5);
+    h->overlap_size = from_to(1, 4);
+    h->index_topk = h->q_lora_rank > 0 && !once_in(3) ? from_to(1, 3) : 0;
+    h->n_index_heads = from_to(1, 4);
+    h->index_dim = lmq_hparams_rotary_dim(h) + from_to(1, 4);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_has_attention(h, i) && !once_in(3))
+            h->layers[i] |= once_in(2) ? LMQ_LAYER_POOL : LMQ_LAYER_OVERLAP;
+}
+
+/* Layers whose experts a table names. */
+static void
+describe_tables(struct lmq_hparams *h)
+{
+    if (h->n_experts == 0 || h->router == LMQ_ROUTER_NEAR ||
+        h->has_expert_norms || once_in(2))
+        return;
+    h->n_expert_groups = h->n_expert_groups_used = 0;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (once_in(2))
+            h->layers[i] |= LMQ_LAYER_TOKENS;
+}
+
 /* Number i: described, written, converted, read. */
 static void
 make_one(const char *folder, unsigned long i)
@@ -451,6 +505,8 @@ make_one(const char *folder, unsigned long i)
     describe_layers(h);
     describe_experts(h);
     describe_kept(h);
+    describe_shared(h);
+    describe_tables(h);
     snprintf(source, sizeof(source), "%s/source", folder);
     snprintf(path, sizeof(path), "%s/%lu.lmq", folder, i);
     snprintf(text, sizeof(text), "%s/%lu.txt", folder, i);

@@ -52,7 +52,7 @@ ROLES = {
     63: ('blk.ssm_k_norm', 'delta_key_dim'), 64: ('blk.ssm_q_norm', 'delta_key_dim'),
     65: ('blk.attn_gate_a', 'gate_rank dim'),
     66: ('blk.attn_sub_norm', 'heads*v'), 67: ('blk.ffn_sub_norm', 'hidden'),
-    8: ('blk.attn_output', 'dim heads*v'), 16: ('blk.post_attention_norm', 'dim'),
+    8: ('blk.attn_output', 'dim mixed'), 16: ('blk.post_attention_norm', 'dim'),
     9: ('blk.ffn_norm', 'dim'), 19: ('blk.ffn_gate_inp', 'n_experts dim'),
     20: ('blk.exp_probs_b', 'n_experts'), 10: ('blk.ffn_gate?', 'hidden dim'),
     11: ('blk.ffn_up?', 'hidden dim'), 12: ('blk.ffn_down?', 'dim hidden'),
@@ -83,7 +83,19 @@ ROLES = {
     85: ('blk.hc_ffn_fn', 'mixes SxD'), 86: ('blk.hc_ffn_base', 'mixes'),
     87: ('blk.hc_ffn_scale', 'mix_kinds'),
     88: ('output_hc_fn', 'n_streams SxD'), 89: ('output_hc_base', 'n_streams'),
-    90: ('output_hc_scale', 'one'), 3: ('output_norm', 'dim'),
+    90: ('output_hc_scale', 'one'),
+    91: ('blk.attn_output_a*', 'out_rank part'),
+    92: ('blk.attn_compressor_kv', 'pooled dim'),
+    93: ('blk.attn_compressor_gate', 'pooled dim'),
+    94: ('blk.attn_compressor_ape', 'pool pooled'),
+    95: ('blk.attn_compressor_norm', 'h'),
+    96: ('blk.indexer.attn_q_b', 'index_queries q_lora_rank'),
+    97: ('blk.indexer.proj', 'n_index_heads dim'),
+    98: ('blk.indexer_compressor_kv', 'indexed dim'),
+    99: ('blk.indexer_compressor_gate', 'indexed dim'),
+    100: ('blk.indexer_compressor_ape', 'pool indexed'),
+    101: ('blk.indexer_compressor_norm', 'index_dim'),
+    102: ('blk.ffn_gate_tid2eid', 'vocab_size n_experts_used'), 3: ('output_norm', 'dim'),
     2: ('output', 'vocab_size dim')}
 
 HUGE, LONG = 16777216, 268435456
@@ -113,7 +125,10 @@ for _type, _limit, _default, _least, _names in (
         ('count', HUGE, 0, 0, 'delta_key_dim delta_value_dim step_rank gate_rank'),
         ('count', 16, 0, 0, 'conv_width'),
         ('count', HUGE, 0, 0, 'full_head_dim full_rotary_dim borrowing_hidden_dim '
-         'layer_input_dim layer_input_vocab residual_rank norm_gate_rank'),
+         'layer_input_dim layer_input_vocab residual_rank norm_gate_rank '
+         'out_rank index_dim'),
+        ('count', 65536, 0, 0, 'n_out_groups n_index_heads'),
+        ('count', 4096, 0, 0, 'pool_size overlap_size'), ('count', LONG, 0, 0, 'index_topk'),
         ('count', 8, 0, 0, 'n_streams'), ('count', 1024, 0, 0, 'stream_rounds'), ('count', 64, 0, 0, 'n_loops'),
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
@@ -130,7 +145,7 @@ for _type, _limit, _default, _least, _names in (
         ('switch', None, True, None, 'gated'),
         ('switch', None, False, None,
          'embedding_norm bare_embedding_norm '
-         'sinks attn_gate attn_gate_by_head attn_gate_softplus raw_latents '
+         'sinks attn_gate attn_gate_by_head attn_gate_softplus raw_latents turned_values '
          'router_renormalises router_corrects '
          'qk_norm_late score_growth_still rope_ramp_exact router_scales_input '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
@@ -140,18 +155,18 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
-        ('word', 'none head heads whole bare bare_all', 'none', None,
+        ('word', 'none head heads whole bare bare_all bare_queries', 'none', None,
          'qk_norm'),
         ('word', 'rotary learned alibi alibi_scaled none', 'rotary', None, 'positions'),
         ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),
-        ('word', 'softmax softmax_chosen sigmoid near sigmoid_chosen', 'softmax', None, 'router'),
+        ('word', 'softmax softmax_chosen sigmoid near sigmoid_chosen root_softplus', 'softmax', None, 'router'),
         ('word', 'best best_two', 'best', None, 'expert_group_worth'),
         ('word', 'delta state_space convolution selective lightning lru', 'delta', None,
          'recurrence'),
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
          'beside_layers sinkless_layers after_layers sparse_layers limited_layers '
-         'limited_expert_layers'),
+         'limited_expert_layers pool_layers overlap_layers token_layers'),
         ('counts', 65536, (), 1, 'layer_heads layer_kv_heads'),
         ('counts', HUGE, (), 1, 'layer_hidden_dims'),
         ('factors', 512, (), None, 'rope_short rope_long'),
@@ -396,8 +411,8 @@ class Record:
                   and (self.layer >= 0) == (
                       self.role not in (1, 2, 3, 13, 38, 39, 40, 41, 68, 69, 88, 89, 90))
                   and (self.item == -1
-                       if self.role not in (10, 11, 12, 14, 15, 30, 31, 68, 69)
-                       else self.item >= 0 or self.role not in (30, 31, 68, 69)),
+                       if self.role not in (10, 11, 12, 14, 15, 30, 31, 68, 69, 91)
+                       else self.item >= 0 or self.role not in (30, 31, 68, 69, 91)),
                   'R28', f'no such tensor of role {self.role}')
         check(self.role or self.layer == self.item == -1, 'R29',
               'role 0 with layer or item')

@@ -52,6 +52,14 @@ class Description:
         self.guessed = self.n_streams if not self.hyper else 0
         if not self.hyper:
             self.stream_rounds, self.stream_mean = 0, False
+        self.overlaps = set(self.overlap_layers) & self.attention   # section 15
+        self.pooling = set(self.pool_layers) & self.attention
+        if not self.overlaps:
+            self.index_topk = 0
+        if not self.attention:
+            self.turned_values, self.n_out_groups = False, 0
+        self.latent_queries = self.q_lora_rank > 0 and (
+            self.kv_lora_rank > 0 or self.turned_values)
         self.has_state = self.recurrence != 'convolution'   # a recurrent layer
         self.selective = self.recurrence == 'selective'
         self.lru = self.recurrence == 'lru'
@@ -72,6 +80,16 @@ class Description:
 
     def place(self, layer):
         return 'after' if layer in self.after_layers else self.norm_place
+
+    def pool(self, layer):
+        return self.overlap_size if layer in self.overlaps else \
+            self.pool_size if layer in self.pooling else 0
+
+    def has_index(self, layer):
+        return layer in self.overlaps and self.index_topk > 0
+
+    def has_table(self, layer):
+        return layer in self.token_layers and self.has_experts(layer)
 
     def windowed(self, layer):
         return self.sliding_window > 0 and layer not in self.full
@@ -156,6 +174,10 @@ class Description:
             there = [key in by_key for key in keys]
             need(all(there) or not any(there), 'M7',
                  f'only some of {canonical(*keys[0])!r}')
+        for i in filter(self.has_table, range(self.n_layers)):
+            rows = by_key[102, 0, i, -1].floats()
+            need(all(len(set(row)) == len(row) and set(row) <= set(range(self.n_experts))
+                     for row in rows.tolist()), 'M5', 'experts of a token')
         self.by_key = by_key
 
     def check_numbers(self):
@@ -208,6 +230,7 @@ class Description:
                     and 'after' in map(self.place, range(self.n_layers))),
            'what blocks add to')
         m5(not self.raw_latents or 2 * self.q_lora_rank <= HUGE, 'raw_latents')
+        self.check_shared(m5)
         m5(not self.expert_norms or not self.n_experts
            or self.residual == 'sequential', 'expert_norms')
         if self.n_experts and self.bare != set(range(self.n_layers)):
@@ -237,6 +260,29 @@ class Description:
            and self.residual == 'sequential', 'attention beside a recurrence')
         m5(not self.feeding & self.delta, 'a recurrent layer that only feeds')
         m5(not self.bare | self.feeding or self.residual == 'sequential', 'halves')
+
+    def check_shared(self, m5):
+        """What section 15 and tables of experts need."""
+        m5(self.qk_norm != 'bare_queries' or self.turned_values, 'bare_queries')
+        m5(not self.turned_values or self.qk_norm in ('none', 'head', 'bare_queries')
+           and not (self.k or self.value_dim or self.full_head_dim or self.full_rotary_dim
+                    or self.n_borrowing or self.full_keys_are_values or self.value_norm
+                    or self.qk_norm_late or self.qkv_clip or self.delta), 'turned_values')
+        m5(not self.n_out_groups or self.out_rank >= 1 and not self.delta
+           and self.n_out_groups * self.out_rank <= HUGE
+           and all(self.heads(i) * self.v % self.n_out_groups == 0
+                   for i in self.attention), 'n_out_groups')
+        m5(not self.overlaps & self.pooling, 'pools of two kinds')
+        for i in self.overlaps | self.pooling:
+            m5(self.pool(i) >= 1 and self.turned_values and self.kv_heads(i) == 1
+               and not self.attention_chunk and not self.positions.startswith('alibi')
+               and self.n_loops < 2 and 2 * self.h <= HUGE, 'pools')
+        m5(not self.index_topk or min(self.n_index_heads, self.q_lora_rank) >= 1
+           and max(1, self.t) <= self.index_dim <= HUGE // 2
+           and self.n_index_heads * self.index_dim <= HUGE, 'index_topk')
+        m5(not any(map(self.has_table, range(self.n_layers)))
+           or self.router != 'near' and not self.expert_norms
+           and self.n_expert_groups in (0, 1, self.n_expert_groups_used), 'token_layers')
 
     def check_heads(self, m5, t, kinds, full):
         h, far = self.h, full if full and self.positions == 'rotary' else t
@@ -290,6 +336,12 @@ class Description:
                  'h-t': self.h - self.t, 'v': self.v, 'hidden': hidden,
                  'q_norm': heads * h if whole else h,
                  'k_norm': kv * h if whole else h}
+        groups = self.n_out_groups
+        sizes.update({'part': heads * v // max(groups, 1), 'h': self.h,
+                      'mixed': groups * self.out_rank if groups else heads * v,
+                      'pool': self.pool(layer), 'indexed': 2 * self.index_dim,
+                      'pooled': self.h * (1 + (layer in self.overlaps)),
+                      'index_queries': self.n_index_heads * self.index_dim})
         keys = self.n_delta_key_heads * self.delta_key_dim
         values = self.n_delta_value_heads * self.delta_value_dim
         alone = layer in self.alone
@@ -316,7 +368,7 @@ class Description:
         sizes.update({'state_keys': keys, 'state_values': values})
         if alone:
             sizes.update({'heads*h': keys, 'kv*h': keys, 'kv*v': values,
-                          'heads*v': values, 'gate': values})
+                          'heads*v': values, 'mixed': values, 'gate': values})
         return tuple(sizes[s] if s in sizes else getattr(self, s)
                      for s in ROLES[role][1].split())
 
@@ -398,13 +450,19 @@ class Description:
                         roles += [62, 63, 64]
                     roles += [65] if self.gate_rank else []
             if attends:
-                roles += [25, 26, 27] if self.k and self.q_lora_rank else [5]
+                roles += [25, 26, 27] if self.latent_queries else [5]
                 if self.k:
                     roles += [28, 29]
                 elif not self.borrows(i):
-                    roles += [6] if self.keys_are_values(i) else [6, 7]
+                    roles += [6] if self.keys_are_values(i) or self.turned_values else [6, 7]
                 roles += [18] if self.sinks and i not in self.sinkless_layers else []
                 roles += [32] if self.attn_gate else []
+                if self.n_out_groups:
+                    add(91, i, range(self.n_out_groups))
+                if self.pool(i):
+                    roles += [92, 93, 94] + [95] * normed
+                if self.has_index(i):
+                    roles += [96, 97, 98, 99, 100] + [101] * normed
             roles += [51, 52, 53, 54] if self.activation == 'xielu' else []
             roles += [45] if self.layer_scale else []
             if self.layer_input_dim:
@@ -424,7 +482,8 @@ class Description:
                 roles += [78, 79] if mixes else []
                 roles += [80, 81] if self.has_experts(i) else []
             if self.has_experts(i):
-                roles += [19] + ([20] if self.router_corrects else [])
+                roles += [19] + ([102] if self.has_table(i) else
+                                 [20] if self.router_corrects else [])
                 if self.shared_dim:
                     roles += [21, 22, 23] if self.gated else [22, 23]
                     add(24, i, must=False)
@@ -436,7 +495,8 @@ class Description:
             if normed and self.qk_norm not in ('none', 'bare', 'bare_all') \
                     and attends:
                 each = self.qk_norm == 'heads'
-                add(14, i, heads if each else (-1,))
+                if self.qk_norm != 'bare_queries':
+                    add(14, i, heads if each else (-1,))
                 if not self.borrows(i):
                     add(15, i, kv_heads if each else (-1,))
             for role in (10, 11, 12)[not self.gated:] if feeds else ():
@@ -507,7 +567,7 @@ class Computation:
         """Section 6: f(i) for i below t/2, and g."""
         d, t = self.d, self.d.turning(layer)
         i = np.arange(t // 2)
-        if d.windowed(layer) and d.rope_local_theta > 0:
+        if d.windowed(layer) and d.rope_local_theta > 0 and not d.pool(layer):
             return np.minimum(float(d.rope_local_theta) ** (-2 * i / t), 1e6), 1
         kind, base, s, length = (d.rope_scaling, float(d.rope_theta), d.rope_factor,
                                  d.rope_context or d.context)
@@ -537,15 +597,16 @@ class Computation:
             f = f / np.array(d.rope_long if long else d.rope_short, float)
         return np.minimum(f, 1e6), d.rope_attention_factor
 
-    def turn(self, x, layer, long):
-        """x: positions, heads, t numbers that turn."""
+    def turn(self, x, layer, long, way=1, step=1):
+        """x: positions, heads, t numbers that turn; every step-th position."""
         d, half = self.d, x.shape[-1] // 2
         if not half or layer in d.still:
             return x
         y = np.empty_like(x)
         for p in range(len(x)):
-            f, g = self.frequencies(layer, p, long)
-            cos, sin = g * np.cos(p * f), g * np.sin(p * f)
+            f, g = self.frequencies(layer, p * step, long)
+            z = way * p * step * f
+            cos, sin = g * np.cos(z), g * np.sin(z)
             a, b = x[p, :, :half], x[p, :, half:]
             y[p, :, :half], y[p, :, half:] = a * cos - b * sin, b * cos + a * sin
         return y
@@ -559,8 +620,9 @@ class Computation:
     def scale(self):
         return self.d.attn_scale or 1 / math.sqrt(self.d.head_dim)
 
-    def weights(self, s, head, layer):
-        """Of the scores q . k of a head: what each position takes of the others."""
+    def weights(self, s, head, layer, seen=None):
+        """Of the scores q . k of a head: what each position takes of the others,
+        and of pools behind them, where `seen` is true."""
         d, n = self.d, len(s)
         s = s * self.scale()
         if d.score_growth > 0 and d.score_growth_period and (
@@ -569,6 +631,7 @@ class Computation:
             s = s * (1 + d.score_growth * np.log(1 + steps))[:, None]
         if d.attn_softcap > 0:
             s = d.attn_softcap * np.tanh(s / d.attn_softcap)
+        s, pools = s[:, :n], s[:, n:]
         away = np.arange(n)[:, None] - np.arange(n)
         if d.positions == 'alibi':
             s = s - self.slope(head) * away
@@ -582,9 +645,11 @@ class Computation:
             chunk = np.arange(n) // d.attention_chunk
             hidden |= chunk[:, None] != chunk
         s = np.where(hidden, -np.inf, s)
+        if seen is not None:
+            s = np.concatenate([s, np.where(seen, pools, -np.inf)], axis=1)
         if d.sinks and layer not in d.sinkless_layers:
             sink = np.full((n, 1), self.tensor(18, layer)[head])
-            return softmax(np.concatenate([s, sink], axis=1))[:, :n]
+            return softmax(np.concatenate([s, sink], axis=1))[:, :-1]
         return softmax(s)
 
     def attention(self, u, layer, long, beside=False):
@@ -596,6 +661,8 @@ class Computation:
                 u, layer, 56, 57, 58, 59, 60)
         if d.k:
             return self.latent_attention(u, layer, long)
+        if d.turned_values:
+            return self.shared_attention(u, layer, long)
         h, t, kv_heads = d.head(layer), d.turning(layer), d.kv_heads(layer)
 
         def make(role):
@@ -641,6 +708,10 @@ class Computation:
                 gate, results.shape[1] // gate.shape[1], axis=1)
         if self.d.sub_norms:
             results = self.norm(results, 66, layer)
+        if self.d.n_out_groups:
+            parts = np.split(results, self.d.n_out_groups, axis=1)
+            results = np.concatenate([self.product(part, 91, layer, i)
+                                      for i, part in enumerate(parts)], axis=1)
         return self.product(results, 8, layer)
 
     def lightning(self, u, layer, *roles):
@@ -684,6 +755,68 @@ class Computation:
             results.append(s)
         z = self.act(self.product(u, 32, layer), layer)
         return self.product(np.stack(results) * z, 8, layer)
+
+    def turn_last(self, x, layer, long, way=1, step=1):
+        o = x.shape[-1] - self.d.t
+        return np.concatenate(
+            [x[..., :o], self.turn(x[..., o:], layer, long, way, step)], axis=-1)
+
+    def shared_attention(self, u, layer, long):
+        """Section 15."""
+        d, n = self.d, len(u)
+        q = self.product(self.latents(u, layer), 27, layer) if d.latent_queries else \
+            self.product(u, 5, layer)
+        q = q.reshape(n, -1, d.h)
+        k = self.product(u, 6, layer).reshape(n, -1, d.h)
+        if d.qk_norm != 'none':
+            q = self.norm(q, 14, layer) if d.qk_norm == 'head' else self.norm(
+                q, None, kind='rms', bare=True)
+            k = self.norm(k, 15, layer)
+        q, k = (self.turn_last(x, layer, long) for x in (q, k))
+        seen, results = None, []
+        if d.pool(layer):
+            pools = self.pools(u, layer, long, 92)
+            seen = self.seen_pools(u, layer, long, len(pools))
+            k = np.concatenate([k, pools[:, None]])
+        for i in range(q.shape[1]):
+            values = k[:, i * k.shape[1] // q.shape[1]]
+            w = self.weights(q[:, i] @ values.T, i, layer, seen) @ values
+            results.append(self.turn_last(w[:, None], layer, long, -1)[:, 0])
+        return self.output(results, u, layer)
+
+    def pools(self, u, layer, long, first):
+        d, m, ape = self.d, self.d.pool(layer), self.tensor(first + 2, layer)
+        c, z = (self.product(u, first + i, layer) for i in range(2))
+        count, made = len(u) // m, []
+        half = c.shape[1] // 2 if layer in d.overlaps else 0
+        for w in range(count):
+            own = slice(w * m, w * m + m)
+            logits, values = z[own, half:] + ape[:, half:], c[own, half:]
+            if half and w:
+                past = slice(w * m - m, w * m)
+                logits = np.concatenate([z[past, :half] + ape[:, :half], logits])
+                values = np.concatenate([c[past, :half], values])
+            made.append((softmax(logits.T).T * values).sum(0))
+        made = np.array(made).reshape(count, c.shape[1] - half)
+        return self.turn_last(self.norm(made, first + 3, layer)[:, None], layer, long,
+                              step=m)[:, 0]
+
+    def seen_pools(self, u, layer, long, count):
+        d, m, n = self.d, self.d.pool(layer), len(u)
+        complete = np.arange(count) < ((np.arange(n) + 1) // m)[:, None]
+        if not d.has_index(layer) or count <= d.index_topk:
+            return complete
+        y = self.pools(u, layer, long, 98)
+        q = self.product(self.latents(u, layer), 96, layer).reshape(
+            n, d.n_index_heads, d.index_dim)
+        q = self.turn_last(q, layer, long)
+        worth = (self.product(u, 97, layer)[:, :, None] * np.maximum(q @ y.T, 0)).sum(1)
+        worth = np.where(complete, worth, -np.inf)
+        seen = np.zeros_like(complete)
+        for p in range(n):
+            best = np.argsort(-worth[p], kind='stable')[:d.index_topk]
+            seen[p, best] = True
+        return seen & complete
 
     def recur(self, u, layer, *roles):
         """Section 11."""
@@ -851,10 +984,14 @@ class Computation:
             u = self.norm(x, 47, layer)
         scores = {'softmax': softmax, 'sigmoid': sigmoid,
                   'softmax_chosen': lambda z: z, 'near': lambda z: z,
-                  'sigmoid_chosen': lambda z: z}[d.router](z)
+                  'sigmoid_chosen': lambda z: z,
+                  'root_softplus': lambda z: np.sqrt(np.log1p(np.exp(z)))}[d.router](z)
         f = np.zeros_like(u)
         for p in range(len(u)):
-            chosen = self.choose(scores[p], layer)
+            if d.has_table(layer):
+                chosen = self.tensor(102, layer)[self.tokens[p]].astype(int)
+            else:
+                chosen = self.choose(scores[p], layer)
             w = scores[p][chosen]
             if d.router == 'softmax_chosen':
                 w = softmax(w)
@@ -996,6 +1133,7 @@ class Computation:
 
     def run(self, tokens, long):
         d = self.d
+        self.tokens = tokens
         x = d.embedding_scale * self.tensor(1)[tokens]
         if d.positions == 'learned':
             x = x + self.tensor(13)[:len(tokens)]

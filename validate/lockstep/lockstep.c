@@ -416,15 +416,17 @@ report(struct run *run, size_t rows, size_t n, struct lmq_error *err)
 
 /* One window of one side through a layer; it is one sequence. */
 static enum lmq_status
-walk_window(struct run *run, size_t layer, size_t side, size_t slot, size_t n,
-            struct lmq_error *err)
+walk_window(struct run *run, size_t layer, size_t side, size_t slot,
+            const struct lmq_window *window, struct lmq_error *err)
 {
     enum lmq_status status = LMQ_OK;
+    size_t n = window->n;
 
     run->work.length = n;
     for (size_t at = 0; at < n && status == LMQ_OK; at += run->work.batch) {
         size_t rows = lmq_size_min(n - at, run->work.batch);
         point_at(run, side, slot, at);
+        run->work.tokens = run->in->corpus->tokens + window->first + at;
         lmq_forward_layer(&run->views[side], layer,
                           kv_of(run, layer, side, slot), &run->work, rows, at);
         status = report(run, rows, n, err);
@@ -456,7 +458,7 @@ walk_side(struct run *run, size_t layer, size_t side,
     if (status == LMQ_OK) {
         compose_layer(run, side, layer);
         for (size_t slot = 0; slot < n && status == LMQ_OK; slot++)
-            status = walk_window(run, layer, side, slot, windows[slot].n, err);
+            status = walk_window(run, layer, side, slot, &windows[slot], err);
     }
     if (owner != NULL)
         owner->leave(owner->context, side);

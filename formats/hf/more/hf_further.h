@@ -24,4 +24,9 @@ void lmq_hf_finish_compass(struct lmq_hf_config *config);
 void lmq_hf_windows_muse(struct lmq_hf_config *config);
 void lmq_hf_finish_muse(struct lmq_hf_config *config);
 
+/* (hf_deepseek4.c) */
+void lmq_hf_begin_deepseek4(struct lmq_hf_config *config);
+void lmq_hf_windows_deepseek4(struct lmq_hf_config *config);
+void lmq_hf_finish_deepseek4(struct lmq_hf_config *config);
+
 #endif

@@ -80,3 +80,30 @@ variant_kept(struct lmq_hparams *h)
     h->delta_add = 1.75;
     h->feed_add = 2;
 }
+
+/* Norms behind turning. */
+void
+variant_squares(struct lmq_hparams *h)
+{
+    h->activation = LMQ_ACTIVATION_RELU2;
+    h->is_gated = false;
+    h->qk_norm = LMQ_QK_NORM_HEAD;
+    h->qk_norm_late = true;
+    h->score_growth = 0.1;
+    h->score_growth_period = 9;
+}
+
+/* A norm for each head, experts without gates. */
+void
+variant_learned(struct lmq_hparams *h)
+{
+    h->norm = LMQ_NORM_LAYER;
+    h->qk_norm = LMQ_QK_NORM_HEADS;
+    h->positions = LMQ_POSITIONS_LEARNED;
+    h->activation = LMQ_ACTIVATION_SIGMOID;
+    h->n_experts = 3;
+    h->n_experts_used = 1;
+    h->expert_dim = 24;
+    h->shared_dim = 20;
+    h->is_gated = false;
+}

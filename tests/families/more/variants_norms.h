@@ -14,5 +14,9 @@ void variant_inside(struct lmq_hparams *h);
 void variant_hyper(struct lmq_hparams *h);
 /* Before blocks that add to what they are given, normed. */
 void variant_kept(struct lmq_hparams *h);
+/* Behind turning. */
+void variant_squares(struct lmq_hparams *h);
+/* Of each head its own. */
+void variant_learned(struct lmq_hparams *h);
 
 #endif

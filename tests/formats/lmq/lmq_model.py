@@ -83,8 +83,8 @@ class Model:
             h["full_rotary_dim"] = 0
         self.forget_unused()
         self.check_sizes()
-        self.find_tensors()
         self.cache = {}
+        self.find_tensors()
 
     def find_unknown(self, given):  # M8 to M10
         for key in given.get("requires", ()):
@@ -117,6 +117,59 @@ class Model:
         self.guessed = h["n_streams"] - self.hyper
         if not self.hyper:
             h["stream_rounds"] = 0
+        for key in "pool_layers", "overlap_layers":
+            h[key] = [i for i in h[key] if self.attends(i)]
+        h["index_topk"] *= h["overlap_layers"] != []
+        if not any(self.attends(i) for i in range(h["n_layers"])):
+            h["turned_values"], h["n_out_groups"] = False, 0
+        self.latent_queries = h["q_lora_rank"] > 0 and bool(
+            h["kv_lora_rank"] or h["turned_values"])
+
+    # Section 15
+
+    def pool(self, layer):
+        h = self.h
+        return h["overlap_size"] if layer in h["overlap_layers"] else \
+            h["pool_size"] if layer in h["pool_layers"] else 0
+
+    def has_index(self, layer):
+        return layer in self.h["overlap_layers"] and self.h["index_topk"] > 0
+
+    def has_table(self, layer):
+        return layer in self.h["token_layers"] and self.has_experts(layer)
+
+    def check_shared(self):
+        h, layers = self.h, range(self.h["n_layers"])
+        need(h["qk_norm"] != "bare_queries" or h["turned_values"],
+             "bare_queries")
+        need(not h["turned_values"] or not (
+            h["kv_lora_rank"] or h["value_dim"] or h["full_head_dim"] or
+            h["full_rotary_dim"] or h["n_borrowing"] or
+            h["full_keys_are_values"] or h["value_norm"] or
+            h["qk_norm_late"] or h["qkv_clip"] or h["delta_layers"]) and
+             h["qk_norm"] in ("none", "head", "bare_queries"),
+             "turned_values")
+        groups, rank = h["n_out_groups"], h["out_rank"]
+        need(not groups or rank > 0 and groups * rank <= WIDTH and
+             not h["delta_layers"] and all(
+                 self.heads(i) * self.value_dim % groups == 0
+                 for i in layers if self.attends(i)), "n_out_groups")
+        for i in {*h["pool_layers"], *h["overlap_layers"]}:
+            need((i in h["pool_layers"]) != (i in h["overlap_layers"]) and
+                 self.pool(i) > 0 and h["turned_values"] and
+                 self.kv_heads(i) == 1 and not h["attention_chunk"] and
+                 not h["positions"].startswith("alibi") and
+                 h["n_loops"] < 2 and 2 * h["head_dim"] <= WIDTH, "pools")
+        n, dim = h["n_index_heads"], h["index_dim"]
+        need(not any(map(self.has_index, layers)) or
+             n > 0 and h["q_lora_rank"] > 0 and
+             0 < dim <= WIDTH // 2 and dim >= self.rotary and
+             n * dim <= WIDTH, "the index")
+        grouped = h["n_expert_groups"] > 1 and \
+            h["n_expert_groups"] != h["n_expert_groups_used"]
+        need(not any(map(self.has_table, layers)) or
+             h["router"] != "near" and not grouped and
+             not h["expert_norms"], "token_layers")
 
     def norm_place(self, layer):
         return "after" if layer in self.h["after_layers"] else \
@@ -223,6 +276,7 @@ class Model:
         if any(self.attends(i) for i in layers):
             self.check_heads()
         self.check_kinds()
+        self.check_shared()
         n, used = h["n_experts"], h["n_experts_used"]
         groups, best = h["n_expert_groups"], h["n_expert_groups_used"]
         if not any(self.feeds(i) for i in layers):
@@ -396,7 +450,7 @@ class Model:
             yield from self.recurrent(layer, dim)
         if not attends:
             pass
-        elif k and rank:
+        elif self.latent_queries:
             yield "attn_q_a", (rank, dim), False, True
             yield "attn_q_a_norm", (rank,), False, False
             yield "attn_q_b", (q, self.seen_latents()), False, True
@@ -413,12 +467,15 @@ class Model:
                 yield "attn_v_b.%d" % i, (v, k), False, False
         elif not borrows:
             yield "attn_k", (kv * size, dim), False, True
-            if not (h["full_keys_are_values"] and self.is_full(layer)):
+            if not h["turned_values"] and not (
+                    h["full_keys_are_values"] and self.is_full(layer)):
                 yield "attn_v", (kv * v, dim), False, not self.is_lru()
-        if norms and h["qk_norm"] not in ("none", "bare",
-                                              "bare_all") and attends:
+        if norms and h["qk_norm"] not in (
+                "none", "bare", "bare_all") and attends:
             for name, n in ("attn_q_norm", heads), ("attn_k_norm", kv):
-                if name == "attn_k_norm" and borrows:
+                if name == "attn_k_norm" and borrows or \
+                        name == "attn_q_norm" and \
+                        h["qk_norm"] == "bare_queries":
                     continue
                 if h["qk_norm"] == "heads":
                     for i in range(n):
@@ -435,8 +492,22 @@ class Model:
             yield "attn_gate", (heads * own, seen), False, not self.is_lru()
         if attends and norms and h["sub_norms"]:
             yield "attn_sub_norm", (heads * v,), False, bias
+        groups, width = h["n_out_groups"], heads * v
+        for i in range(groups if attends else 0):
+            yield ("attn_output_a.%d" % i, (h["out_rank"], width // groups),
+                   False, False)
         if attends:
-            yield "attn_output", (dim, heads * v), False, True
+            yield ("attn_output",
+                   (dim, groups * h["out_rank"] if groups else width), False,
+                   True)
+        if attends and self.pool(layer):
+            yield from self.pooled("attn_compressor", layer, h["head_dim"],
+                                   layer in h["overlap_layers"])
+        if self.has_index(layer):
+            n, own = h["n_index_heads"], h["index_dim"]
+            yield "indexer.attn_q_b", (n * own, rank), False, False
+            yield "indexer.proj", (n, dim), False, False
+            yield from self.pooled("indexer_compressor", layer, own, True)
         for name in XIELU if h["activation"] == "xielu" else ():
             yield name, (1,), False, False
         d = h["layer_input_dim"]
@@ -485,11 +556,22 @@ class Model:
             if name != "post_ffw_norm_1" or h["shared_dim"]:
                 yield name, (dim,), False, False
         yield "ffn_gate_inp", (h["n_experts"], dim), False, True
+        if self.has_table(layer):
+            yield ("ffn_gate_tid2eid", (h["vocab_size"],
+                                        h["n_experts_used"]), False, False)
         for e in range(h["n_experts"]):
             yield from self.network("ffn_%%s.%d" % e, h["expert_dim"])
         if h["shared_dim"]:
             yield from self.network("ffn_%s_shexp", h["shared_dim"])
             yield "ffn_gate_inp_shexp", (dim,), True, False
+
+    def pooled(self, name, layer, width, overlaps):
+        dim, out = self.h["dim"], (2 if overlaps else 1) * width
+        yield name + "_kv", (out, dim), False, False
+        yield name + "_gate", (out, dim), False, False
+        yield name + "_ape", (self.pool(layer), out), False, False
+        if not self.h["norm"].endswith("_plain"):
+            yield name + "_norm", (width,), False, False
 
     def seen_latents(self):
         return (2 if self.h["raw_latents"] else 1) * self.h["q_lora_rank"]
@@ -577,16 +659,17 @@ class Model:
                 all_or_none.setdefault(role + ".bias",
                                        []).append(name + ".bias")
         for layer in range(self.h["n_layers"]):
-            if self.has_experts(layer) and self.h["router_corrects"]:
+            if self.has_experts(layer) and self.h["router_corrects"] and \
+                    not self.has_table(layer):
                 name = "blk.%d.exp_probs_b.bias" % layer
                 shapes[name] = (self.h["n_experts"],)
                 must.append(name)
             if self.has_state(layer) and self.h["recurrence"] != "lightning":
                 must.append("blk.%d.ssm_alpha.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 91,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 103,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 90 or r.name not in shapes:
+            if r.role == 0 or r.role > 102 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -594,6 +677,11 @@ class Model:
             return
         for name in must:
             need(name in self.c.by_name, "lacks %s", name)
+        for layer in filter(self.has_table, range(self.h["n_layers"])):
+            for row in self.matrix("blk.%d.ffn_gate_tid2eid.weight" % layer):
+                need(len(set(row)) == len(row) and all(
+                    a in range(self.h["n_experts"]) for a in row),
+                     "experts of a token")
         for names in all_or_none.values():
             n = sum(name in self.c.by_name for name in names)
             need(n in (0, len(names)), "lacks some of %s", names[0])
@@ -667,6 +755,7 @@ class Model:
         if self.why:
             raise NotComputed(self.why)
         h, n = self.h, len(tokens)
+        self.tokens = tokens
         xs = []
         for p, token in enumerate(tokens):
             x = [a * h["embedding_scale"]
@@ -739,7 +828,7 @@ class Model:
         if first or self.has_experts(layer):
             u = [self.gated(name, x) for x in u]
         y = self.mixture(layer, at, u, n) if first else [
-            self.fed(layer, at, x, x) for x in u]
+            self.fed(layer, at, x, x, p) for p, x in enumerate(u)]
         if self.norm_place(layer) != "before" or \
                 not first and self.norms_mixture(layer):
             name = "post_attention_norm" if first else "post_ffw_norm"
@@ -860,16 +949,18 @@ class Model:
         out = []
         if self.has_experts(layer):
             u = [self.gated(at + "ffn_norm", x) for x in u]
-        for x, v in zip(xs, u):
-            f = self.fed(layer, at, v, x)
+        for p, (x, v) in enumerate(zip(xs, u)):
+            f = self.fed(layer, at, v, x, p)
             if place != "before" or self.norms_mixture(layer):
                 f = self.norm(at + "post_ffw_norm", f)
             out.append(self.added("feed", x, v, f))
         return out
 
-    def fed(self, layer, at, v, x):
-        h = self.h
-        return self.experts(at, v, x) if self.has_experts(layer) else \
+    def fed(self, layer, at, v, x, p):
+        h, given = self.h, None
+        if self.has_table(layer):
+            given = self.matrix(at + "ffn_gate_tid2eid.weight")[self.tokens[p]]
+        return self.experts(at, v, x, given) if self.has_experts(layer) else \
             self.feed(at + "ffn_%s", v, h["sub_norms"] and
                       at + "ffn_sub_norm", layer in h["sparse_layers"],
                       self.act_limit(at, "act_limit", "limited_layers"))
@@ -1106,8 +1197,15 @@ class Model:
 
     def attention(self, layer, at, u, n):
         h = self.h
+        pools, seen = [], [[]] * n
         if h["kv_lora_rank"]:
             queries, keys, values = self.latents(layer, at, u, n)
+        elif h["turned_values"]:
+            queries, keys = self.shared(layer, at, u, n)
+            values = keys
+            if self.pool(layer):
+                pools = self.pools(layer, at + "attn_compressor", u, n)
+                seen = self.seen_pools(layer, at, u, n, len(pools))
         else:
             queries, keys, values = [], [], []
             for p, x in enumerate(u):
@@ -1126,9 +1224,12 @@ class Model:
                 group = i * len(keys[0]) // self.heads(layer)
                 w = self.mix(layer, at, i, p, queries[p][i],
                              [k[group] for k in keys],
-                             [v[group] for v in values])
+                             [v[group] for v in values],
+                             [pools[j] for j in seen[p]])
                 if h["kv_lora_rank"]:
                     w = self.product("%sattn_v_b.%d" % (at, i), w)
+                if h["turned_values"]:
+                    w = self.turn(layer, w, len(w) - self.rotary, p, n, -1)
                 mixed += w
             if h["attn_gate"]:
                 gate = self.product(
@@ -1140,10 +1241,70 @@ class Model:
                          for i, a in enumerate(mixed)]
             if h["sub_norms"]:
                 mixed = self.norm(at + "attn_sub_norm", mixed)
+            if h["n_out_groups"]:
+                mixed = sum((self.product("%sattn_output_a.%d" % (at, i), part)
+                             for i, part in
+                             enumerate(cut(mixed, h["n_out_groups"]))), [])
             out.append(self.product(at + "attn_output", mixed))
         return out
 
-    def mix(self, layer, at, i, p, query, keys, values):
+    def shared(self, layer, at, u, n):  # section 15
+        h, queries, keys = self.h, [], []
+        kind, first = h["qk_norm"], h["head_dim"] - self.rotary
+        for p, x in enumerate(u):
+            q = self.product(at + "attn_q_b", self.query_latents(at, x)) if \
+                self.latent_queries else self.product(at + "attn_q", x)
+            both = [cut(q, self.heads(layer)),
+                    cut(self.product(at + "attn_k", x), self.kv_heads(layer))]
+            for name, part, to in zip(("attn_q_norm", "attn_k_norm"), both,
+                                      (queries, keys)):
+                if kind == "bare_queries" and name == "attn_q_norm":
+                    part = [self.norm("", y, "rms_plain") for y in part]
+                elif kind != "none":
+                    part = [self.norm(at + name, y) for y in part]
+                to.append([self.turn(layer, y, first, p, n) for y in part])
+        return queries, keys
+
+    def pools(self, layer, name, u, n):
+        size, overlaps = self.pool(layer), layer in self.h["overlap_layers"]
+        c = [self.product(name + "_kv", x) for x in u]
+        z = [self.product(name + "_gate", x) for x in u]
+        ape, out = self.matrix(name + "_ape.weight"), []
+        width = len(c[0]) // 2 if overlaps else len(c[0])
+        for w in range(n // size):
+            of = [(w * size + j, j, overlaps * width) for j in range(size)]
+            if overlaps and w:
+                of = [(i - size, j, 0) for i, j, _ in of] + of
+            pool = []
+            for d in range(width):
+                s = softmax([z[i][d + to] + ape[j][d + to] for i, j, to in of])
+                pool.append(sum(a * c[i][d + to]
+                                for a, (i, _, to) in zip(s, of)))
+            pool = self.norm(name + "_norm", pool)
+            out.append(self.turn(layer, pool, width - self.rotary, w * size,
+                                 n))
+        return out
+
+    def seen_pools(self, layer, at, u, n, n_pools):
+        h, size, seen = self.h, self.pool(layer), []
+        most = h["index_topk"] if self.has_index(layer) else n_pools
+        index = self.pools(layer, at + "indexer_compressor", u, n) if \
+            self.has_index(layer) else []
+        for p, x in enumerate(u):
+            these = list(range((p + 1) // size))
+            if len(these) > most:
+                heads = [self.turn(layer, q, len(q) - self.rotary, p, n)
+                         for q in cut(self.product(
+                             at + "indexer.attn_q_b",
+                             self.query_latents(at, x)), h["n_index_heads"])]
+                weights = self.product(at + "indexer.proj", x)
+                worth = [sum(w * max(0.0, sum(a * b for a, b in zip(q, y)))
+                             for w, q in zip(weights, heads)) for y in index]
+                these.sort(key=lambda w: (-worth[w], w))
+            seen.append(these[:most])
+        return seen
+
+    def mix(self, layer, at, i, p, query, keys, values, pools):
         h, window = self.h, self.window(layer)
         scale = h["attn_scale"] or 1 / math.sqrt(h["head_dim"])
         first = max(0, p - window + 1) if window else 0
@@ -1165,12 +1326,15 @@ class Model:
                 else:
                     s -= slope * (p - j)
             scores.append(s)
+        for pool in pools:
+            s = sum(a * b for a, b in zip(query, pool)) * scale * growth
+            scores.append(cap(s, h["attn_softcap"]))
+        values = values[first:p + 1] + pools
         if h["sinks"] and layer not in h["sinkless_layers"]:
             scores.append(self.vector(at + "attn_sinks.weight")[i])
         weights = softmax(scores)
         return [h["value_scale"] * sum(
-            w * values[first + j][d]
-            for j, w in enumerate(weights[:p + 1 - first]))
+            w * value[d] for w, value in zip(weights, values))
             for d in range(len(values[0]))]
 
     def gated(self, name, u):
@@ -1213,7 +1377,7 @@ class Model:
             left.remove(c)
         return [weights[c] for c in chosen]
 
-    def experts(self, at, u, x):  # section 9
+    def experts(self, at, u, x, given):  # section 9
         h, n, shared = self.h, self.h["n_experts"], u
         if h["expert_norms"]:
             u = [a / math.sqrt(h["dim"])
@@ -1224,9 +1388,11 @@ class Model:
             u = self.norm(at + "pre_ffw_norm_2", x)
         scores = {"softmax": softmax, "softmax_chosen": list, "near": list,
                   "sigmoid_chosen": list,
+                  "root_softplus": lambda z: [math.sqrt(softplus(a))
+                                              for a in z],
                   "sigmoid": lambda z: list(map(sigmoid, z))}[h["router"]](z)
         worth = list(scores)
-        if h["router_corrects"]:
+        if h["router_corrects"] and not given:
             worth = add(worth, self.vector(at + "exp_probs_b.bias"))
         groups, used = h["n_expert_groups"], h["n_expert_groups_used"]
         allowed = range(n)
@@ -1238,7 +1404,8 @@ class Model:
             chosen = sorted(range(groups), key=lambda g: (-of[g], g))[:used]
             allowed = [e for e in range(n) if e // size in chosen]
         best = sorted(allowed, key=lambda e: (-worth[e], e))
-        best = sorted(best[:h["n_experts_used"]])
+        best = sorted(map(int, given) if given else
+                      best[:h["n_experts_used"]])
         weights = [scores[e] for e in best]
         if h["router"] == "softmax_chosen":
             weights = softmax(weights)
@@ -1275,16 +1442,17 @@ class Model:
 
     # Positions, section 6
 
-    def turn(self, layer, x, first, p, n):
+    def turn(self, layer, x, first, p, n, way=1):
         t, h = self.turning(layer), self.h
         if t == 0 or layer in h["still_layers"]:
             return x
-        local = h["rope_local_theta"] > 0 and self.window(layer) > 0
+        local = h["rope_local_theta"] > 0 and self.window(layer) > 0 and \
+            not self.pool(layer)
         g = 1 if local else h["rope_attention_factor"]
         x = list(x)
         for i in range(t // 2):
             f = self.frequency(i, p, n, local, t)
-            z = p * min(f, 1e6)
+            z = way * p * min(f, 1e6)
             a, b = x[first + i], x[first + i + t // 2]
             x[first + i] = g * (a * math.cos(z) - b * math.sin(z))
             x[first + i + t // 2] = g * (b * math.cos(z) + a * math.sin(z))

@@ -39,16 +39,22 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "altup_correct_scale laurel_l laurel_r laurel_post_norm "
          "attn_norm_a attn_norm_b ffn_norm_a ffn_norm_b hc_attn_fn "
          "hc_attn_base hc_attn_scale hc_ffn_fn hc_ffn_base hc_ffn_scale "
-         "output_hc_fn output_hc_base output_hc_scale").split()
+         "output_hc_fn output_hc_base output_hc_scale attn_output_a "
+         "attn_compressor_kv attn_compressor_gate attn_compressor_ape "
+         "attn_compressor_norm indexer.attn_q_b indexer.proj "
+         "indexer_compressor_kv indexer_compressor_gate "
+         "indexer_compressor_ape indexer_compressor_norm "
+         "ffn_gate_tid2eid").split()
 ALONE, STREAMS = (1, 2, 3, 13, 38, 39, 40, 41, 88, 89, 90), (68, 69)
 OUTSIDE = ALONE + STREAMS
-WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31)
+WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31, 91)
 NUMBER = r"(0|[1-9]\d*)"
 CANONICAL = re.compile(
     r"(%s|(%s)\.%s|blk\.%s\.(%s|(%s)\.%s))\.(weight|bias)" % (
         "|".join(ROLES[i] for i in ALONE),
         "|".join(ROLES[i] for i in STREAMS), NUMBER, NUMBER,
-        "|".join(ROLES[4:13] + ROLES[14:38] + ROLES[42:68] + ROLES[70:88]),
+        "|".join(map(re.escape, ROLES[4:13] + ROLES[14:38] + ROLES[42:68] +
+                     ROLES[70:88] + ROLES[91:])),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
 PLAIN, Q8, ALIAS, ROTATED_WHOLE, ROTATED_ALL, UNKNOWN = range(6)
 INTEGERS = Q8, ROTATED_WHOLE, ROTATED_ALL
@@ -178,7 +184,7 @@ class Record:  # one tensor of the directory
             outside = role in OUTSIDE
             self.need((layer == -1) == outside, "layer")
             self.need(item == -1 or role in WITH_ITEMS + STREAMS, "item")
-            self.need(item >= 0 or role not in (30, 31) + STREAMS, "no item")
+            self.need(item >= 0 or role not in (30, 31, 91) + STREAMS, "no item")
             name = "" if outside else "blk.%d." % layer
             name += ROLES[role] + (".%d" % item if item >= 0 else "")
             name += (".weight", ".bias")[part]
