@@ -6,6 +6,7 @@
  *                                                      lower one first
  *     NAME.weight_scale (out, in / 16 or in / 32)  E4M3: NVFP4
  *                       (out, in / 32)  powers of two: MXFP4
+ *                       (DeepSeek V4: NAME.scale)
  *     NAME.weight_global_scale, of NVFP4: what scales are divided by; or
  *     NAME.weight_scale_2, of NVFP4: what they are multiplied with
  *
@@ -28,13 +29,17 @@
 #define SECOND ".weight_scale_2"
 
 static const struct spelling {
-    const char *codes, *global;
+    const char *codes, *scales, *global;
     bool is_divisor;
     const char *whose; /* for the notes */
 } spellings[] = {
-    {".weight_packed", ".weight_global_scale", true, "compressed-tensors, "},
-    {PLAIN, SECOND, false, ""},
+    {".weight_packed", ".weight_scale", ".weight_global_scale", true,
+     "compressed-tensors, "},
+    {PLAIN, ".weight_scale", SECOND, false, ""},
 };
+
+/* DeepSeek's experts, beside matrices in FP8. */
+static const struct spelling deepseek = {PLAIN, ".scale", NULL, false, ""};
 
 struct fp4 {
     const struct spelling *spelling;
@@ -166,6 +171,7 @@ describe(const struct lmq_packer *packer, struct lmq_affine *affine,
     const uint64_t dims[2] = {p->rows, p->cols};
 
     affine->codes = lmq_packer_grid(p->codes);
+    affine->codes.dtype = LMQ_DTYPE_U8; /* two in each, whatever it is called */
     affine->codes.bits = 4;
     affine->codes.levels = lmq_e2m1_values;
     enum lmq_status status = lmq_scale_shape_set(
@@ -196,10 +202,32 @@ join(struct lmq_packer *packer, struct fp4 *p, struct lmq_error *err)
                            dims, 2, parts, 2, err);
 }
 
-/* NULL: its name ends like none of them. */
-static const struct spelling *
-find_spelling(const struct lmq_tensor *tensor)
+/* Half as many bytes as a row has numbers, sixteen for each scale: integers
+ * would have one in each byte. */
+static bool
+is_deepseeks(const struct lmq_packer *packer, const struct lmq_tensor *tensor)
 {
+    const struct lmq_tensor *scales;
+
+    if (packer->method == NULL || strcmp(packer->method, "fp8") != 0 ||
+        !lmq_ends_with(tensor->stored_name, deepseek.codes) ||
+        (tensor->dtype != LMQ_DTYPE_I8 && tensor->dtype != LMQ_DTYPE_U8))
+        return false;
+    scales =
+        lmq_packer_sibling(packer, tensor, deepseek.codes, deepseek.scales);
+    return scales != NULL && scales->dtype == LMQ_DTYPE_F8_E8M0 &&
+           scales->n_rows == tensor->n_rows &&
+           scales->n_cols * 16 == tensor->n_cols;
+}
+
+/* NULL: its name ends like none of them, or its numbers are others. */
+static const struct spelling *
+find_spelling(const struct lmq_packer *packer, const struct lmq_tensor *tensor)
+{
+    if (is_deepseeks(packer, tensor))
+        return &deepseek;
+    if (tensor->dtype != LMQ_DTYPE_U8)
+        return NULL;
     for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
         if (lmq_ends_with(tensor->stored_name, spellings[i].codes))
             return &spellings[i];
@@ -213,17 +241,17 @@ lmq_fp4_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
              struct lmq_error *err)
 {
     struct fp4 p = {
-        .spelling = find_spelling(tensor),
+        .spelling = find_spelling(packer, tensor),
         .codes = tensor,
         .rows = tensor->n_rows,
         .cols = 2 * tensor->n_cols,
     };
     enum lmq_status status;
 
-    if (p.spelling == NULL || tensor->dtype != LMQ_DTYPE_U8)
+    if (p.spelling == NULL)
         return LMQ_OK;
     p.scales = lmq_packer_sibling(packer, tensor, p.spelling->codes,
-                                  ".weight_scale");
+                                  p.spelling->scales);
     bool is_plain = strcmp(p.spelling->codes, PLAIN) == 0;
     if ((is_plain && (p.scales == NULL ||
                       (p.scales->dtype != LMQ_DTYPE_F8_E4M3 &&
@@ -231,7 +259,7 @@ lmq_fp4_join(struct lmq_packer *packer, struct lmq_tensor *tensor,
         !is_supported(packer))
         return LMQ_OK;
     status = lmq_packer_need(packer, tensor, p.spelling->codes,
-                             ".weight_scale", &p.scales, err);
+                             p.spelling->scales, &p.scales, err);
     if (status != LMQ_OK)
         return status;
     p.is_nv = p.scales->dtype == LMQ_DTYPE_F8_E4M3;

@@ -1,9 +1,11 @@
 /*
  * test_packed_experts.c - experts in FP8, each in tensors of its own, whose
- * scales are together: as transformers saves them.
+ * scales are together: as transformers saves them; those of DeepSeek V4, which
+ * are of four bits beside others in FP8.
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "tests/build/stored.h"
@@ -94,12 +96,68 @@ START_TEST(scales_that_are_not_theirs_are_refused)
 }
 END_TEST
 
+/* ---- DeepSeek V4 ---- */
+
+/* Two codes in a byte, the lower one first; a power of two for 32 of them. */
+static const char *
+save_fp4(const char *dtype, const char *shape, const char *config,
+         const unsigned char bytes[64], const unsigned char scales[4])
+{
+    static const unsigned char fp8[4] = {0x38, 0x40, 0xb8, 0x30};
+    struct stored folder = {0};
+
+    stored_entry(&folder, "w.experts.0.w1.weight", dtype, "[2,32]", 64);
+    put(&folder.data, bytes, 64);
+    stored_entry(&folder, "w.experts.0.w1.scale", "F8_E8M0", shape, 4);
+    put(&folder.data, scales, 4);
+    stored_entry(&folder, "w.wkv.weight", "F8_E4M3", "[2,2]", 4);
+    put(&folder.data, fp8, 4);
+    stored_entry(&folder, "w.wkv.scale", "F8_E8M0", "[1,1]", 1);
+    put(&folder.data, (const unsigned char *)"\x80", 1);
+    return stored_save(&folder, config);
+}
+
+START_TEST(experts_in_four_bits_stand_beside_fp8)
+{
+    static const float e2m1[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    static const float dense[] = {2, 4, -2, 1};
+    static const char *const dtypes[] = {"I8", "U8"};
+    static const unsigned char scales[4] = {127, 120, 130, 1};
+    struct random random = {random_seed()};
+    unsigned char bytes[64];
+    float x[128];
+
+    for (size_t i = 0; i < 128; i++) {
+        unsigned code = (unsigned)random_below(&random, 16);
+        bytes[i / 2] = (unsigned char)(i % 2 == 0 ? code
+                                                  : bytes[i / 2] | code << 4);
+        x[i] = ldexpf(e2m1[code % 8], scales[i / 32] - 127);
+        if (code >= 8)
+            x[i] = -x[i];
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct lmq_checkpoint *checkpoint = open_checkpoint(save_fp4(
+            dtypes[i], "[2,2]", BLOCKS("[128,128]"), bytes, scales));
+        ck_assert_uint_eq(checkpoint->n_tensors, 2);
+        assert_elements(checkpoint, "w.experts.0.w1.weight", x, 128, &random);
+        assert_elements(checkpoint, "w.wkv.weight", dense, 4, &random);
+        lmq_checkpoint_close(checkpoint);
+    }
+    /* As many scales for others are of integers, which nobody says. */
+    struct lmq_checkpoint *checkpoint = open_checkpoint(
+        save_fp4("I8", "[4,1]", BLOCKS("[128,128]"), bytes, scales));
+    ck_assert_str_eq(checkpoint->packed, "integers or FP4 with scales");
+    lmq_checkpoint_close(checkpoint);
+}
+END_TEST
+
 int
 main(void)
 {
     const TTest *const tests[] = {
         experts_have_their_part_of_the_scales,
         scales_that_are_not_theirs_are_refused,
+        experts_in_four_bits_stand_beside_fp8,
     };
 
     return RUN_SUITE("packed_experts", tests);
