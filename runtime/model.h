@@ -251,6 +251,23 @@ enum lmq_status lmq_model_verify(struct lmq_model *model, int32_t layer,
 /* Bytes of the matrices of one layer, as the kernels read them. */
 uint64_t lmq_model_layer_bytes(const struct lmq_model *model, size_t layer);
 
+/* ---- Where the tensor of each role goes: load/slots.c ---- */
+
+enum lmq_slot_kind {
+    LMQ_SLOT_NONE,
+    LMQ_SLOT_MATRIX,
+    LMQ_SLOT_GAIN,
+    LMQ_SLOT_VECTOR
+};
+
+enum lmq_slot_kind lmq_slot_kind(enum lmq_role role);
+
+/* Small matrices of heads, which are floats as gains are. */
+bool lmq_is_gate_of_values(const struct lmq_hparams *h, enum lmq_role role);
+
+/* What the tensor at that place fills in, or NULL. */
+void *lmq_slot_find(struct lmq_model *model, const struct lmq_place *place);
+
 /* ---- Matrices ---- */
 
 /* Uses the tensor where it lies, if the kernels can take it as it is. */

@@ -501,8 +501,7 @@ read_family(struct lmq_hf_config *config, const json_t *outer,
     }
     derive_sizes(config);
     read_activation(config);
-    if (config->hparams->positions == LMQ_POSITIONS_ROTARY &&
-        !family->hf.has_own_layers)
+    if (config->hparams->positions == LMQ_POSITIONS_ROTARY)
         lmq_hf_read_rope(config);
     if (family->hf.windows != NULL)
         family->hf.windows(config);

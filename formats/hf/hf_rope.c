@@ -617,9 +617,11 @@ lmq_hf_read_rope(struct lmq_hf_config *config)
 {
     const struct lmq_family *family = config->family;
     struct lmq_hparams *h = config->hparams;
+
+    if (family->hf.has_own_layers)
+        return;
     const json_t *rope = lmq_hf_rope_object(config);
     const json_t *full = of_kind(config, rope, "full_attention");
-
     check_form(config, rope);
     if (family->hf.theta_differs && !has_theta(config, full))
         config->source->unsaid_theta = theta_key(family);

@@ -227,21 +227,19 @@ make_shared(struct family_model *m, struct oracle_layer *w)
     const struct oracle_shape *s = &m->oracle.shape;
     size_t head = s->head_dim, width = s->heads * head;
     size_t size = oracle_pool_size(s, number_of(m, w));
-    bool overlaps = size == s->overlap_size;
+    size_t parts = s->out_groups * s->out_rank;
+    bool overlaps = size > 0 && size == s->overlap_size;
 
     w->q_a = make_linear(m, s->q_rank, s->dim, 1, 0);
     w->q_a_norm = make_norm(m, s->q_rank, s->q_rank, 1);
     w->q_b = make_linear(m, width, s->q_rank, 1, 0);
     w->k = make_linear(m, head, s->dim, 1, 0);
     w->k_norm = make_norm(m, head, head, 1.3);
-    w->out_a = make_linear(m, s->out_groups * s->out_rank,
-                           width / s->out_groups, 1, 0);
-    w->o = make_linear(m, s->dim, s->out_groups * s->out_rank, SUBLAYER_GAIN,
-                       0);
+    w->out_a = make_linear(m, parts, width / s->out_groups, 1, 0);
+    w->o = make_linear(m, s->dim, parts, SUBLAYER_GAIN, 0);
     w->sinks = normals(m, s->heads, 0, 1);
-    if (size == 0)
-        return;
-    w->pool = make_pool(m, size, head, overlaps);
+    if (size > 0)
+        w->pool = make_pool(m, size, head, overlaps);
     if (!overlaps)
         return;
     w->index_pool = make_pool(m, size, s->index_dim, true);
@@ -403,9 +401,10 @@ make_experts(struct family_model *m, struct oracle_layer *w)
         w->table = make_linear(m, s->vocab, s->n_used, 1, 0);
         for (size_t i = 0; i < s->vocab * s->n_used; i++)
             w->table.w[i] = (float)((i / s->n_used * 5 + i % s->n_used) %
-                                  s->n_experts);
-    } else if ((bits & HAS_CORRECTION) != 0)
+                                    s->n_experts);
+    } else if ((bits & HAS_CORRECTION) != 0) {
         w->correction = normals(m, s->n_experts, 0.3, 0.1);
+    }
     w->experts = calloc(s->n_experts, sizeof(*w->experts));
     if (w->experts == NULL)
         abort();
@@ -536,12 +535,11 @@ static void
 grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
 {
     size_t *const widths[] = {
-        &s->dim,    &s->hidden,  &s->head_dim,   &s->value_dim,  &s->q_rank,
+        &s->dim, &s->hidden, &s->head_dim, &s->value_dim, &s->q_rank,
         &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
         &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
-        &s->borrowing_hidden, &s->input_dim, &s->gate_rank,
-        &s->bypass_rank, &s->norm_rank,
-        &s->full_rotary_dim, &s->out_rank, &s->index_dim,
+        &s->borrowing_hidden, &s->input_dim, &s->gate_rank, &s->bypass_rank,
+        &s->norm_rank, &s->full_rotary_dim, &s->out_rank, &s->index_dim,
     };
     size_t dims;
 
