@@ -345,7 +345,10 @@ const struct lmq_family lmq_further_families[] = {
             .keys = {deepseek4_keys}, .only = deepseek4_only,
             .begin = lmq_hf_begin_deepseek4,
             .windows = lmq_hf_windows_deepseek4,
-            .finish = lmq_hf_finish_deepseek4}},
+            .finish = lmq_hf_finish_deepseek4},
+     .gguf = {.name = "deepseek4", .keys = LLAMA_KEYS,
+              .why_not = "pools and tables of tokens are read from folders "
+                         "alone"}},
     {.name = "orion", .norm = LMQ_NORM_LAYER,
      .hf = {.classes = {{"OrionForCausalLM", "orion", NULL, false}},
             RMS_EPS(1e-5), .context = 4096, .theta = 10000,

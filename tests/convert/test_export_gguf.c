@@ -108,40 +108,6 @@ largest_difference(const char *path_a, const char *path_b, size_t context)
 
 /* ---- Families ---- */
 
-/* What GGUF has no words for, by the table's names. */
-static const struct {
-    const char *family, *reason;
-} refused[] = {
-    {"llama-dynamic", "rope_scaling"}, {"deepseek2", "rope_attention_factor"},
-    {"falcon-rw", "has no words"}, {"falcon-rw-heads", "has no words"},
-    {"qwen3moe-dense-layer", "has no experts, it would be taken for one with"},
-    {"qwen3next", "a delta rule of"}, {"qwen35", "a delta rule of"},
-    {"llama4", "attention_chunk"}, {"hy4", "rows"}, {"minimax01", "delta_keep"},
-    {"mimo2-library", "has no experts, it would be taken for one with"},
-    {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
-    {"minimax-m3", "has tensors that"}, {"glm5-next", "chooses by"},
-};
-
-static const char *const nameless[] = {
-    "gptj", "codegen", "persimmon", "opt", "vaultgemma", "flex-olmo",
-    "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "kolibri1",
-    "phimoe", "lfm3", "olmo_hybrid", "olmo_hybrid-turning",
-    "olmo_hybrid-library", "axk1", "axk1-library", "axk2", "plm", "ouro",
-    "recurrent_gemma", "cohere_compass", "deepseek4", "deepseek4-library",
-};
-
-static const char *
-reason_against(const struct family *family, const struct lmq_hparams *h)
-{
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
-        if (strcmp(refused[i].family, family->name) == 0)
-            return refused[i].reason;
-    for (size_t i = 0; i < sizeof(nameless) / sizeof(nameless[0]); i++)
-        if (strcmp(nameless[i], family->name) == 0)
-            return "no name";
-    return strcmp(h->architecture, "variant") == 0 ? "no name" : NULL;
-}
-
 static void
 set_number(const char *folder, const char *key, double value)
 {
@@ -182,7 +148,8 @@ export_family(const struct family *family, const char *from,
               const struct lmq_export_options *options)
 {
     struct lmq_checkpoint *checkpoint = open_checkpoint(from);
-    const char *reason = reason_against(family, &checkpoint->hparams);
+    const char *reason = family_without_gguf(family,
+                                             checkpoint->hparams.architecture);
     struct lmq_report *report;
     struct lmq_error err = {0};
     enum lmq_status status =

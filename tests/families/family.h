@@ -150,6 +150,9 @@ struct family {
 const struct family *family_at(size_t i);
 /* NULL if there is none of that name. */
 const struct family *family_find(const char *name);
+/* Why there is no GGUF of it: a part of the message; NULL if there is one. */
+const char *family_without_gguf(const struct family *family,
+                                const char *architecture);
 
 /* Of a program that takes the name of a family: [*first, *end) is that one, or
  * without a name all. */
