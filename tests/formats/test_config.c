@@ -432,7 +432,7 @@ END_TEST
 
 START_TEST(json_that_is_none_is_refused_with_its_line)
 {
-    assert_wrong("", "no valid JSON");
+    assert_wrong("", "is empty");
     assert_wrong("{", "line 1");
     assert_wrong("{}\n{}", "line 2");
     assert_wrong("{\"a\":1,\"a\":2}", "duplicate");
