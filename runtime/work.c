@@ -101,7 +101,7 @@ widest_operand(const struct lmq_hparams *h)
         widest_hidden(h), h->expert_dim, lmq_query_latents(h),
         h->kv_lora_rank,  h->head_dim,   heads_width(h), h->step_rank,
         h->gate_rank,     h->residual_rank, h->norm_gate_rank,
-        (size_t)h->n_out_groups * h->out_rank,
+        (size_t)h->n_out_groups * h->out_rank, h->index_dim,
     };
     size_t widest = h->dim;
 

@@ -9,6 +9,8 @@
 static struct lmq_rope_rows
 last_of(uint32_t head_dim, uint32_t rotary)
 {
+    if (head_dim < rotary)
+        return (struct lmq_rope_rows){0};
     return (struct lmq_rope_rows){.head_dim = head_dim,
                                   .first = head_dim - rotary,
                                   .n = rotary};
