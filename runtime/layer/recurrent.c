@@ -459,7 +459,8 @@ walk_values(const struct lmq_member *member, size_t head, size_t sequence)
                     s, o);
         if (part->gate.bias != NULL)
             member->kernels->add(z, part->gate.bias + head * dim, dim);
-        lmq_activate(member, z, dim);
+        for (size_t i = 0; i < dim; i += LMQ_ROW_PIECE)
+            lmq_activate(member, z + i, lmq_size_min(LMQ_ROW_PIECE, dim - i));
         member->kernels->mul(o, z, dim); /* o = S act(z) */
     }
 }

@@ -226,6 +226,7 @@ static const struct {
     {"lru", variant_lru, true},
     {"pools", variant_pools, true},
     {"turned", variant_turned, false},
+    {"wide-values", variant_wide_values, false},
 };
 
 size_t

@@ -29,8 +29,8 @@ variant_pools(struct lmq_hparams *h)
     h->pool_size = 11;
     h->overlap_size = 3;
     h->index_topk = 6;
-    h->n_index_heads = 5;
-    h->index_dim = 20;
+    h->n_index_heads = 8;
+    h->index_dim = 1100; /* wider than all else, and than a block */
     h->n_experts = 6;
     h->n_experts_used = 2;
     h->expert_dim = 36;

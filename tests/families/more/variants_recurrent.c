@@ -78,6 +78,19 @@ variant_mixed(struct lmq_hparams *h)
     h->state_eps = 0.01;
 }
 
+/* One head that is wider than pieces of rows are. */
+void
+variant_wide_values(struct lmq_hparams *h)
+{
+    h->layers[0] = LMQ_LAYER_DELTA;
+    h->has_attn_gate = true;
+    h->activation_slope = 1.5;
+    h->recurrence = LMQ_RECURRENCE_LRU;
+    h->n_delta_value_heads = 1;
+    h->delta_value_dim = 700;
+    h->conv_width = 2;
+}
+
 /* Values decay each for itself, and have no keys. */
 void
 variant_lru(struct lmq_hparams *h)

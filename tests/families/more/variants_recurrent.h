@@ -12,5 +12,6 @@ void variant_key_decays(struct lmq_hparams *h);
 void variant_convolved(struct lmq_hparams *h);
 void variant_beside(struct lmq_hparams *h);
 void variant_lru(struct lmq_hparams *h);
+void variant_wide_values(struct lmq_hparams *h);
 
 #endif
