@@ -199,6 +199,10 @@ lmq_hf_begin_deepseek4(struct lmq_hf_config *config)
         lmq_hparams_refuse(h, "'swiglu_limit' %g", h->glu_limit);
     if (h->index_topk == 0)
         lmq_hparams_refuse(h, "'index_topk' 0");
+    /* Pairs of heads that are cut could not be put in order. */
+    if (h->n_out_groups > 0 && h->n_heads % h->n_out_groups != 0)
+        lmq_hparams_refuse(h, "'o_groups' %u for %u heads", h->n_out_groups,
+                           h->n_heads);
     if (h->n_out_groups == 0 || h->q_lora_rank == 0)
         lmq_hf_fail(config, "'o_groups' or 'q_lora_rank' in the configuration "
                             "is 0");

@@ -25,7 +25,7 @@ parse_small(const char *more, struct lmq_error *err)
 
     snprintf(text, sizeof(text),
              "{'architectures':['DeepseekV4ForCausalLM'],'hidden_size':64,"
-             "'num_hidden_layers':8,'num_attention_heads':4,"
+             "'num_hidden_layers':8,'num_attention_heads':8,"
              "'vocab_size':100%s}",
              more);
     enum lmq_status status = parse_config(text, &small, &is_known, err);
@@ -143,6 +143,7 @@ START_TEST(in_other_ways_it_is_refused)
 {
     assert_no_small(",'num_key_value_heads':2", "one key");
     assert_small(",'index_topk':0", "'index_topk' 0");
+    assert_small(",'o_groups':16", "'o_groups' 16 for 8 heads");
     assert_small(",'compress_ratios':[0,0,4,128,4,128,4,5]",
                  "a 5 in 'compress_ratios'");
     assert_small(",'layer_types':['full_attention','sliding_attention',"
