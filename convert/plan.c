@@ -52,6 +52,9 @@ choose(struct lmq_plan *plan, const struct lmq_tensor *tensor,
     lmq_recipe_choose(&plan->settings.recipe, tensor,
                       lmq_role_is_small(tensor->place.role), plan->n_layers,
                       plan->n_experts, wish);
+    /* Its numbers name experts: they are not rounded. */
+    if (tensor->place.role == LMQ_ROLE_TOKEN_EXPERTS)
+        wish->stored = LMQ_STORED_F32;
 }
 
 /* What keeps every bit: the type itself, or the next larger one that a matrix

@@ -100,6 +100,23 @@ copy_model cut
 expect 3 "$lmquant" inspect cut
 says "cut/config.json: is empty"
 
+# ---- Tables of experts ----
+
+# Their numbers name experts, which no type may round.
+expect 0 "$top_builddir/tests/make/make_family" deepseek4 named
+expect 0 "$lmquant" convert --set '*=bf16' named named.lmq
+expect 0 "$lmquant" inspect --tensors named.lmq
+grep -q 'tid2eid.* f32' stdout || fail "a table is rounded: $(grep tid2 stdout)"
+expect 0 "$lmquant" export --to safetensors --type bf16 named.lmq rounded
+expect 0 "$lmquant" inspect --tensors rounded
+grep -q 'tid2eid.* f32' stdout || fail "a table is rounded: $(grep tid2 stdout)"
+# Index tensors, and no index in the description.
+sed 's/"index_topk": *[0-9]*/"index_topk": 0/' named/config.json > edited
+mv edited named/config.json
+expect 0 "$lmquant" inspect named
+expect 3 "$lmquant" run named x
+says "'index_topk' 0 is not understood"
+
 # ---- An architecture that is not known ----
 
 copy_model unknown

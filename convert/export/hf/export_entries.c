@@ -117,8 +117,13 @@ piece_of(const struct lmq_hf_export *export, const struct lmq_hf_item *item,
 
     if (item->is_packed)
         return lmq_packed_piece(&export->packed, tensor, i);
-    return (struct lmq_packed_piece){.dtype = is_kept ? tensor->dtype
-                                                      : export->type->dtype};
+    if (is_kept)
+        return (struct lmq_packed_piece){.dtype = tensor->dtype};
+    /* Numbers that name experts are not rounded. */
+    return (struct lmq_packed_piece){
+        .dtype = tensor->place.role == LMQ_ROLE_TOKEN_EXPERTS
+                     ? LMQ_DTYPE_F32
+                     : export->type->dtype};
 }
 
 /* All dimensions of an entry, of which the tensor is all or a part. */
