@@ -107,9 +107,11 @@ multiply_rows(const struct lmq_member *member, const struct lmq_matrix *matrix,
               float *out, size_t out_stride)
 {
     bool packs = lmq_product_packs(member, matrix);
+    struct lmq_rows rows = matrix->rows;
 
+    rows.parts = !member->work->reading.streams;
     member->kernels->rows_product(
-        &matrix->rows, from, to,
+        &rows, from, to,
         packs ? (const float *)(const void *)operand->packed : operand->x,
         packs ? operand->n_cols : operand->stride, operand->n, out, out_stride,
         member->own->scratch);

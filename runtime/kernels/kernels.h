@@ -122,6 +122,8 @@ struct lmq_rows {
     enum lmq_row_type type;
     size_t n_cols;
     size_t stride;     /* bytes from row to row */
+    bool parts;        /* one token reads several parts of the rows side by
+                          side; faster or not, the result is the same */
 };
 
 /* Bytes of one row. */

@@ -42,6 +42,8 @@ _Static_assert(LMQ_WIDE_BYTES == BLOCK_FLOATS * sizeof(float) &&
 #define NEAR_BYTES ((size_t)3072)
 #define ALONG_BYTES ((size_t)4096)
 
+#define FIRST_LEVEL_BYTES ((size_t)32 << 10)
+
 struct rows_job {
     const struct lmq_rows *rows;
     const unsigned char *data; /* of row0, from a column on */
@@ -61,6 +63,7 @@ struct rows_job {
     bool is_short;          /* so are the rows; few tokens ask for bytes that */
     size_t ahead;           /* are so far ahead, */
     size_t leap, behind;    /* or from byte `leap` of a row on so far */
+    size_t apart;           /* rows from one of a tile to the next */
 };
 
 /* Tokens in the tile that begins when `n` are left. Few sizes, as each is a
@@ -146,20 +149,25 @@ add_columns(const struct rows_job *job, const unsigned char *const *p,
             LMQ_UNROLL for (size_t j = 0; j < n_parts; j++)
                 acc[t][r][j] = sum[t][r].r[part + j];
     for (size_t i = job->col0; i + LANES <= job->col1; i += LANES) {
-        if (n_t < LMQ_TILE_T)
-            ask_for_rows(job, p, lmq_row_bytes(type, i - from), n_r);
-        else if (part == 0 && (i - job->col0) / LANES % ASKING_STEPS == 0)
+        const size_t at = i - from;
+        const size_t column =
+            type == LMQ_ROW_Q8 ? at / Q8_BLOCK * Q8_BLOCK : at;
+        const bool is_two =
+            (type == LMQ_ROW_Q8 || (n_t == 1 && job->apart > 1)) &&
+            at == column && i + 2 * LANES <= job->col1;
+        if (n_t < LMQ_TILE_T && job->apart == 1) {
+            ask_for_rows(job, p, lmq_row_bytes(type, at), n_r);
+        } else if (part == 0 && (i - job->col0) / LANES % ASKING_STEPS == 0) {
             lmq_ask(&job->next, asking);
-        const size_t column = (i - from) / Q8_BLOCK * Q8_BLOCK;
-        if (type == LMQ_ROW_Q8 && i - from == column &&
-            i + Q8_BLOCK <= job->col1) { /* its scale is read once */
+        }
+        if (is_two) { /* few instructions, and a block's scale is read once */
             add_step(p, column, 0, x, type, n_r, n_t, part, n_parts, acc);
             x += n_t * LANES;
             i += LANES;
             add_step(p, column, LANES, x, type, n_r, n_t, part, n_parts, acc);
         } else {
-            add_step(p, column, i - from - column, x, type, n_r, n_t, part,
-                     n_parts, acc);
+            add_step(p, column, at - column, x, type, n_r, n_t, part, n_parts,
+                     acc);
         }
         x += n_t * LANES;
     }
@@ -187,6 +195,20 @@ add_rest(const struct rows_job *job, const unsigned char *const *p,
     }
 }
 
+LMQ_INLINE void
+put_sums(const vf *sums, size_t n, size_t apart, float *out)
+{
+    float some[LMQ_TILE_R];
+
+    if (apart == 1) {
+        vf_sums(sums, n, out);
+        return;
+    }
+    vf_sums(sums, n, some);
+    LMQ_UNROLL for (size_t i = 0; i < n; i++)
+        out[i * apart] = some[i];
+}
+
 /* n_r rows x n_t tokens over the block's columns. Between blocks of columns the
  * lane sums wait in memory: a float there is what it was in a register, so
  * blocks change no bits. */
@@ -210,7 +232,7 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
     vf sum[LMQ_TILE_T][LMQ_TILE_R];
 
     LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
-        p[r] = job->data + (row - job->row0 + r) * job->stride;
+        p[r] = job->data + (row - job->row0 + r * job->apart) * job->stride;
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++)
         LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
             sum[t][r] = is_first
@@ -222,8 +244,8 @@ rows_tile(const struct rows_job *job, size_t row, size_t token,
         add_rest(job, p, x, type, n_r, n_t, sum);
     LMQ_UNROLL for (size_t t = 0; t < n_t; t++) {
         if (is_last)
-            vf_sums(sum[t], n_r,
-                    job->out + (token + t) * job->out_stride + row);
+            put_sums(sum[t], n_r, job->apart,
+                     job->out + (token + t) * job->out_stride + row);
         else
             LMQ_UNROLL for (size_t r = 0; r < n_r; r++)
                 vf_store(sums + (r * n_t + t) * LANES, sum[t][r]);
@@ -244,6 +266,8 @@ rows_strip(const struct rows_job *job, size_t token, const float *x,
             (job->row1 - row + LMQ_TILE_R - 1) / LMQ_TILE_R *
                 ((block_width(job) / LANES + ASKING_STEPS - 1) /
                  ASKING_STEPS));
+    for (; n_t == 1 && job->apart > 1 && row < job->row1; row++)
+        rows_tile(job, row, token, x, type, LMQ_TILE_R, n_t, &asking);
     for (; LMQ_TILE_R > 1 && row + LMQ_TILE_R <= job->row1; row += LMQ_TILE_R)
         rows_tile(job, row, token, x, type, LMQ_TILE_R, n_t, &asking);
     for (; row < job->row1; row++)
@@ -472,6 +496,28 @@ rows_pack_all(struct rows_job *job, const struct rows_plan *plan,
     }
 }
 
+/* From each part of the rows to the next, if a tile has a row of each; 0 if it
+ * had better have neighbours. Parts are streams without an end, which the
+ * memory's prefetchers like best, but activations that have to come from the
+ * second level with every row stand in their way, unless rows are much longer.
+ * Parts that are a multiple of a large page apart may lie in one bank of the
+ * memory. */
+static size_t
+parts_apart(const struct lmq_rows *rows, size_t n_rows, size_t n_tokens)
+{
+    const size_t page = (size_t)2 << 20, near = (size_t)32 << 10;
+    const size_t tile =
+        rows->n_cols * sizeof(float) + LMQ_TILE_R * rows->stride;
+    size_t part = n_rows / LMQ_TILE_R;
+
+    if (!rows->parts || LMQ_TILE_R == 1 || n_tokens > 1 ||
+        (rows->type != LMQ_ROW_F32 && tile > FIRST_LEVEL_BYTES))
+        return 0;
+    while (part > 0 && (part * rows->stride + near) % page < 2 * near)
+        part--;
+    return part;
+}
+
 static void
 rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
              const float *x, size_t x_stride, size_t n_tokens, float *out,
@@ -484,11 +530,20 @@ rows_product(const struct lmq_rows *rows, size_t row0, size_t row1,
     struct rows_job job = {
         .rows = rows, .x = x, .x_stride = x_stride, .out = out,
         .out_stride = out_stride, .row_end = row1, .wide = wide, .sums = sums,
+        .token1 = n_tokens,
     };
 
     if (row0 >= row1) /* nothing to copy the tokens for */
         return;
     const struct rows_plan plan = plan_rows(rows, n_tokens);
+    job.apart = parts_apart(rows, row1 - row0, n_tokens);
+    if (job.apart > 1) {
+        job.row0 = row0;
+        job.row1 = row0 + job.apart;
+        multiply_rows_block(&job, &plan, packed);
+        row0 += LMQ_TILE_R * job.apart;
+    }
+    job.apart = 1;
     for (size_t t = 0; t < n_tokens; t = job.token1) {
         job.token0 = t;
         job.token1 =

@@ -278,6 +278,12 @@ bench_rows(struct work *work, const struct work *peak,
             } else {
                 work->amount = (double)(n_rows * work->rows.stride);
                 figure(name, work, reading, n_threads);
+                if (n_tokens > 1)
+                    continue;
+                work->rows.parts = true;
+                strcat(name, ", parts");
+                figure(name, work, reading, n_threads);
+                work->rows.parts = false;
             }
         }
     }

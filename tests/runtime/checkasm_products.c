@@ -313,7 +313,8 @@ rows_new(struct lmq_rows *rows, enum lmq_row_type type, size_t n_rows,
             plain->row_narrow(floats(&x), n_cols, type, row);
     }
     buffer_free(&x);
-    *rows = (struct lmq_rows){b.data, type, n_cols, n_bytes + 3};
+    *rows = (struct lmq_rows){
+        .data = b.data, .type = type, .n_cols = n_cols, .stride = n_bytes + 3};
     return b;
 }
 
@@ -329,6 +330,8 @@ checkasm_rows(const struct lmq_kernels *k)
             n_rows += 150;
             n_cols = 940 + random_below(170);
         }
+        if (n_tokens == 1) /* parts of them are long */
+            n_rows += 150 + random_below(900);
         if (i % 150 == 75) /* too many to pack all of them */
             n_cols = 174750 + random_below(40), n_rows = 1 + n_rows % 40;
         size_t row0 = random_below(n_rows), row1 = n_rows;
@@ -336,6 +339,7 @@ checkasm_rows(const struct lmq_kernels *k)
         enum pattern pattern = (enum pattern)random_below(PATTERN_COUNT);
         struct lmq_rows rows;
         struct buffer r = rows_new(&rows, type, n_rows, n_cols, pattern);
+        rows.parts = random_below(2) == 1;
         struct buffer x =
             buffer_floats(spread(n_tokens, n_cols + 1, 1), pattern);
         struct buffer w = buffer_floats(n_tokens * n_rows, pattern);
