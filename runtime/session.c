@@ -212,7 +212,8 @@ find_nonfinite(struct lmq_session *session, const int32_t *tokens, size_t n,
                 lmq_norm_again(model, work->x, 1);
             lmq_forward_layer(model, i, lmq_kv_of(h, session->kv + first, i),
                               work, 1, position);
-            is_finite = lmq_is_finite(work->x, dim);
+            is_finite = lmq_is_finite(work->x, dim) &&
+                        lmq_is_finite(work->streams, lmq_streams_width(h));
             snprintf(where, sizeof(where), "layer %zu of 0 to %" PRIu32, i,
                      h->n_layers - 1);
         }
