@@ -42,6 +42,7 @@ _Static_assert(LMQ_WIDE_BYTES == BLOCK_FLOATS * sizeof(float) &&
 #define NEAR_BYTES ((size_t)3072)
 #define ALONG_BYTES ((size_t)4096)
 
+/* What stays near from one row to the next; processors have this or more. */
 #define FIRST_LEVEL_BYTES ((size_t)32 << 10)
 
 struct rows_job {
@@ -195,6 +196,7 @@ add_rest(const struct rows_job *job, const unsigned char *const *p,
     }
 }
 
+/* A sum for each of n rows, which are so many apart. */
 LMQ_INLINE void
 put_sums(const vf *sums, size_t n, size_t apart, float *out)
 {
@@ -510,7 +512,7 @@ parts_apart(const struct lmq_rows *rows, size_t n_rows, size_t n_tokens)
         rows->n_cols * sizeof(float) + LMQ_TILE_R * rows->stride;
     size_t part = n_rows / LMQ_TILE_R;
 
-    if (!rows->parts || LMQ_TILE_R == 1 || n_tokens > 1 ||
+    if (!rows->parts || LMQ_TILE_R == 1 || n_tokens != 1 ||
         (rows->type != LMQ_ROW_F32 && tile > FIRST_LEVEL_BYTES))
         return 0;
     while (part > 0 && (part * rows->stride + near) % page < 2 * near)
