@@ -115,11 +115,11 @@ const struct build_sizes build_small = {
 double
 build_normal(uint64_t *state)
 {
-    double sum = 0;
+    uint64_t sum = 0;
 
     for (int i = 0; i < 12; i++)
-        sum += (double)(lmq_random_next(state) >> 40) * 0x1p-24;
-    return sum - 6;
+        sum += lmq_random_next(state) >> 40;
+    return (double)sum * 0x1p-24 - 6;
 }
 
 struct build_tensor *

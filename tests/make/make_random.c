@@ -238,9 +238,10 @@ describe_borrowing(struct lmq_hparams *h)
         h->n_borrowing = 0;
 }
 
-/* A window that no layer has is none. */
-static bool
-has_windows(const struct lmq_hparams *h)
+/* What of it is left when words that do not fit together have gone: a window
+ * that no layer has is none. */
+static struct lmq_hparams *
+settled_copy(const struct lmq_hparams *h)
 {
     struct lmq_hparams *settled = malloc(sizeof(*settled));
 
@@ -248,9 +249,32 @@ has_windows(const struct lmq_hparams *h)
         abort();
     *settled = *h;
     lmq_hparams_settle(settled);
+    return settled;
+}
+
+static bool
+has_windows(const struct lmq_hparams *h)
+{
+    struct lmq_hparams *settled = settled_copy(h);
     bool has = settled->sliding_window > 0;
+
     free(settled);
     return has;
+}
+
+/* Layers that see everything among others may have gone since they were
+ * described, and their heads with them. */
+static void
+settle_full_layers(struct lmq_hparams *h)
+{
+    struct lmq_hparams *settled = settled_copy(h);
+    uint32_t n_factors = lmq_hparams_far_rotary_dim(settled) / 2;
+
+    h->full_head_dim = settled->full_head_dim;
+    h->full_kv_heads = settled->full_kv_heads;
+    if (n_factors != h->n_rope_factors)
+        describe_factors(h, n_factors);
+    free(settled);
 }
 
 /* Where each layer mixes, with a norm before. */
@@ -460,7 +484,8 @@ describe_shared(struct lmq_hparams *h)
     h->overlap_size = from_to(1, 4);
     h->index_topk = h->q_lora_rank > 0 && !once_in(3) ? from_to(1, 3) : 0;
     h->n_index_heads = from_to(1, 4);
-    h->index_dim = lmq_hparams_rotary_dim(h) + from_to(1, 4);
+    /* A norm of one number is its sign: what is chosen were rounding. */
+    h->index_dim = lmq_hparams_rotary_dim(h) + from_to(2, 5);
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_has_attention(h, i) && !once_in(3))
             h->layers[i] |= once_in(2) ? LMQ_LAYER_POOL : LMQ_LAYER_OVERLAP;
@@ -507,6 +532,7 @@ make_one(const char *folder, unsigned long i)
     describe_kept(h);
     describe_shared(h);
     describe_tables(h);
+    settle_full_layers(h);
     snprintf(source, sizeof(source), "%s/source", folder);
     snprintf(path, sizeof(path), "%s/%lu.lmq", folder, i);
     snprintf(text, sizeof(text), "%s/%lu.txt", folder, i);
