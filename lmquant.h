@@ -177,7 +177,7 @@ struct lmq_checkpoint;
 /* What a file may not carry itself. All zero: nothing is given. */
 struct lmq_open_options {
     size_t size;
-    const char *tokenizer; /* a tokenizer file */
+    const char *tokenizer; /* one, or a folder or checkpoint that has one */
     const char *config;    /* a config.json */
     double rope_theta;
     double norm_eps;

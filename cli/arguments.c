@@ -20,7 +20,9 @@ static const struct option work_options[] = {
 };
 
 static const struct option opening_options[] = {
-    {0, "tokenizer", "FILE", "in place of the checkpoint's own tokenizer"},
+    {0, "tokenizer", "FILE",
+     "a tokenizer, or a checkpoint that has one, in\n"
+     "place of the checkpoint's own"},
     {0, "config", "FILE", "in place of the config.json beside the weights"},
     {0, "rope-theta", "X", "the base of the rotary positions"},
     {0, "norm-eps", "X", "the epsilon of the norms"},

@@ -14,9 +14,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files/path.h"
 #include "base/options.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/folder.h"
+#include "formats/hf/hf_folder.h"
 #include "formats/probe.h"
 
 /* ---- Which format ---- */
@@ -114,6 +116,54 @@ refuse_two_heads(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     return status;
 }
 
+/* Of a checkpoint as whole as it has to be for all else. */
+static enum lmq_status
+lend_tokenizer(struct lmq_checkpoint *checkpoint, const char *path,
+               struct lmq_error *err)
+{
+    struct lmq_checkpoint *lender;
+    enum lmq_status status = lmq_checkpoint_open(path, NULL, &lender, err);
+
+    if (status != LMQ_OK)
+        return status;
+    lmq_checkpoint_move_tokenizer(checkpoint, lender);
+    status =
+        lmq_originals_add_all(&checkpoint->originals, &lender->originals, err);
+    lmq_checkpoint_close(lender);
+    return status;
+}
+
+/* By a file of one, a folder that has its files, or another checkpoint. Even
+ * if it turns out to be none: what the user names is the tokenizer, nothing
+ * else. */
+static enum lmq_status
+replace_tokenizer(struct lmq_checkpoint *checkpoint, const char *path,
+                  struct lmq_error *err)
+{
+    const struct lmq_format *format = NULL;
+    struct lmq_probe probe;
+    char *copy = strdup(path);
+    enum lmq_status status =
+        copy == NULL ? lmq_fail_nomem(err)
+                     : find_format(&copy, &probe, &format, err);
+
+    free(copy);
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_drop_tokenizer(checkpoint, path, err);
+    if (status == LMQ_OK && format != NULL)
+        status = lend_tokenizer(checkpoint, path, err);
+    else if (status == LMQ_OK && probe.is_folder)
+        status = lmq_hf_add_tokenizer(checkpoint, path, err);
+    else if (status == LMQ_OK)
+        status = lmq_checkpoint_add_blob_path(checkpoint, path,
+                                              lmq_path_base(path), err);
+    if (status == LMQ_OK && checkpoint->n_blobs == 0)
+        status = lmq_fail(err, LMQ_ERR_FORMAT, 0, "has no tokenizer");
+    if (status != LMQ_OK)
+        lmq_error_in(err, path);
+    return status;
+}
+
 /* What the user says overrules what the files say. */
 static enum lmq_status
 apply_options(struct lmq_checkpoint *checkpoint,
@@ -144,8 +194,7 @@ apply_options(struct lmq_checkpoint *checkpoint,
                             checkpoint->format->name);
     return options->tokenizer == NULL
                ? LMQ_OK
-               : lmq_checkpoint_replace_tokenizer(checkpoint,
-                                                  options->tokenizer, err);
+               : replace_tokenizer(checkpoint, options->tokenizer, err);
 }
 
 enum lmq_status

@@ -129,9 +129,10 @@ lmq_checkpoint_add_blob(struct lmq_checkpoint *checkpoint, const char *name,
     return LMQ_OK;
 }
 
-static enum lmq_status
-add_blob_path(struct lmq_checkpoint *checkpoint, const char *path,
-              const char *name, struct lmq_error *err)
+enum lmq_status
+lmq_checkpoint_add_blob_path(struct lmq_checkpoint *checkpoint,
+                             const char *path, const char *name,
+                             struct lmq_error *err)
 {
     unsigned char *bytes;
     size_t size;
@@ -155,7 +156,7 @@ lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
     if (path == NULL)
         return lmq_fail_nomem(err);
     if (lmq_file_exists(path, &status, err))
-        status = add_blob_path(checkpoint, path, name, err);
+        status = lmq_checkpoint_add_blob_path(checkpoint, path, name, err);
     free(path);
     return status;
 }
@@ -198,21 +199,38 @@ lmq_tensor_free(struct lmq_tensor *tensor)
 
 /* ---- The tokenizer that is given ---- */
 
-/* Even if it turns out to be none: what the user names is the tokenizer,
- * nothing else. */
-enum lmq_status
-lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
-                                 const char *path, struct lmq_error *err)
+static void
+drop_blobs(struct lmq_checkpoint *checkpoint)
 {
     while (checkpoint->n_blobs > 0) {
         struct lmq_blob *blob = &checkpoint->blobs[--checkpoint->n_blobs];
         free((void *)(uintptr_t)blob->name);
         free((void *)(uintptr_t)blob->bytes);
     }
+    free(checkpoint->blobs);
+    checkpoint->blobs = NULL;
+    checkpoint->blobs_capacity = 0;
+}
+
+enum lmq_status
+lmq_checkpoint_drop_tokenizer(struct lmq_checkpoint *checkpoint,
+                              const char *path, struct lmq_error *err)
+{
+    drop_blobs(checkpoint);
     checkpoint->tokenizer_path = strdup(path);
-    if (checkpoint->tokenizer_path == NULL)
-        return lmq_fail_nomem(err);
-    return add_blob_path(checkpoint, path, lmq_path_base(path), err);
+    return checkpoint->tokenizer_path != NULL ? LMQ_OK : lmq_fail_nomem(err);
+}
+
+void
+lmq_checkpoint_move_tokenizer(struct lmq_checkpoint *checkpoint,
+                              struct lmq_checkpoint *from)
+{
+    drop_blobs(checkpoint);
+    checkpoint->blobs = from->blobs;
+    checkpoint->n_blobs = from->n_blobs;
+    checkpoint->blobs_capacity = from->blobs_capacity;
+    from->blobs = NULL;
+    from->n_blobs = from->blobs_capacity = 0;
 }
 
 const char *
@@ -237,10 +255,7 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
         lmq_tensor_free(&checkpoint->tensors[i]);
     for (size_t i = 0; i < checkpoint->n_files; i++)
         lmq_input_close(checkpoint->files[i]);
-    for (size_t i = 0; i < checkpoint->n_blobs; i++) {
-        free((void *)(uintptr_t)checkpoint->blobs[i].name);
-        free((void *)(uintptr_t)checkpoint->blobs[i].bytes);
-    }
+    drop_blobs(checkpoint);
     for (size_t i = 0; i < checkpoint->n_aparts; i++) {
         for (size_t j = 1; j < checkpoint->aparts[i]->joined.n; j++)
             lmq_tensor_free(&checkpoint->aparts[i]->parts[j]);
@@ -252,7 +267,6 @@ lmq_checkpoint_close(struct lmq_checkpoint *checkpoint)
     free(checkpoint->packings);
     free(checkpoint->tensors);
     free(checkpoint->files);
-    free(checkpoint->blobs);
     json_decref(checkpoint->about);
     lmq_notes_free(&checkpoint->notes);
     lmq_originals_free(&checkpoint->originals);

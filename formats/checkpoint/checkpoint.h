@@ -461,12 +461,22 @@ enum lmq_status lmq_checkpoint_add_blob_file(struct lmq_checkpoint *checkpoint,
                                              const char *name,
                                              struct lmq_error *err);
 
-/* The file that is given replaces what was found. */
-enum lmq_status
-lmq_checkpoint_replace_tokenizer(struct lmq_checkpoint *checkpoint,
-                                 const char *path, struct lmq_error *err);
+/* The same of one that has to be there. */
+enum lmq_status lmq_checkpoint_add_blob_path(struct lmq_checkpoint *checkpoint,
+                                             const char *path,
+                                             const char *name,
+                                             struct lmq_error *err);
 
-/* Where the tokenizer comes from: the file that is given, or the checkpoint. */
+/* What was found is not used: what stands at the path will be added. */
+enum lmq_status
+lmq_checkpoint_drop_tokenizer(struct lmq_checkpoint *checkpoint,
+                              const char *path, struct lmq_error *err);
+
+/* The one's files become those of the other, which are dropped. */
+void lmq_checkpoint_move_tokenizer(struct lmq_checkpoint *checkpoint,
+                                   struct lmq_checkpoint *from);
+
+/* Where the tokenizer comes from: the path that is given, or the checkpoint. */
 const char *
 lmq_checkpoint_tokenizer_path(const struct lmq_checkpoint *checkpoint);
 

@@ -227,6 +227,24 @@ says "more/tokenizer.json: the tokenizer has"
 expect 0 "$lmquant" convert --force-tokenizer more more.lmq
 noted "tokens, the model only"
 expect 0 "$lmquant" convert --tokenizer model/tokenizer.json more right.lmq
+# Of a folder that has nothing else, of another checkpoint.
+mkdir words
+cp model/tokenizer* model/generation_config.json words
+for given in words model right.lmq; do
+    expect 0 "$lmquant" convert -f --tokenizer $given bare given.lmq
+    cmp -s right.lmq given.lmq || fail "the tokenizer of $given is another"
+done
+expect 2 "$lmquant" convert -f --tokenizer given.lmq bare given.lmq
+says "would destroy its source"
+cmp -s right.lmq given.lmq || fail "the tokenizer's source is destroyed"
+mkdir nothing
+for given in bare bare.lmq nothing; do
+    expect 3 "$lmquant" convert -f --tokenizer $given model wrong.lmq
+    says "lmquant: $given: has no tokenizer"
+done
+head -c 5000 right.lmq > cut.lmq
+expect 3 "$lmquant" convert -f --tokenizer cut.lmq model wrong.lmq
+says "lmquant: cut.lmq: "
 expect 0 "$synth" --dim 32 --hidden 64 --layers 1 --heads 2 \
     --kv-heads 2 --vocab 20000 wide
 expect 0 "$lmquant" convert --tokenizer model/tokenizer.json wide wide.lmq

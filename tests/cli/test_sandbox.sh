@@ -99,6 +99,9 @@ good diff cache "$fable"
 good inspect "$work/cache/model.safetensors"
 good inspect --tokenizer elsewhere/tokenizer.bin \
     --config elsewhere/config.json blobs/model.safetensors-blob
+good inspect --tokenizer model.lmq elsewhere/../blobs/model.safetensors-blob \
+    --config elsewhere/config.json
+good inspect --tokenizer cache model.lmq
 good verify 'with links/renamed'
 same verify 'with links'
 (cd cache && same inspect .)
