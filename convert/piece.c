@@ -16,7 +16,9 @@
 #include "base/size.h"
 #include "formats/checkpoint/apart.h"
 #include "formats/lmq/lmq_digests.h"
+#include "formats/model/pools.h"
 #include "quantize/rotate.h"
+#include "runtime/pools/table.h"
 
 static uint64_t
 first_element(const struct lmq_tensor *source, const struct lmq_piece *piece)
@@ -418,6 +420,35 @@ fail_too_large(const struct lmq_plan *plan, const struct lmq_piece *piece,
     return LMQ_ERR_UNSUPPORTED;
 }
 
+/* Whether numbers name the experts of a layer. */
+static bool
+is_table(const struct lmq_plan *plan, const struct lmq_tensor *source)
+{
+    const struct lmq_hparams *h = &plan->checkpoint->hparams;
+    const struct lmq_place *place = &source->place;
+
+    return plan->checkpoint->has_model &&
+           place->role == LMQ_ROLE_TOKEN_EXPERTS && place->layer >= 0 &&
+           (uint32_t)place->layer < h->n_layers &&
+           lmq_layer_has_table(h, (size_t)place->layer) &&
+           source->n_cols == h->n_experts_used;
+}
+
+/* What nobody could run is not written. Rows are as wide as the experts of a
+ * token, and no piece cuts them. */
+static enum lmq_status
+check_table(const struct lmq_plan *plan, const struct lmq_piece *piece,
+            const struct lmq_piece_worker *worker, struct lmq_error *err)
+{
+    const struct lmq_tensor *source = plan->sources[piece->record];
+
+    return is_table(plan, source)
+               ? lmq_table_check(&plan->checkpoint->hparams, source,
+                                 first_element(source, piece), worker->x,
+                                 piece->n_rows * piece->n_cols, err)
+               : LMQ_OK;
+}
+
 /* Floats that stay floats: a census, and out in their type. */
 static enum lmq_status
 copy_floats(const struct lmq_conversion *work, struct lmq_piece *piece,
@@ -451,20 +482,29 @@ copy_floats(const struct lmq_conversion *work, struct lmq_piece *piece,
         if (row.has_nonfinite)
             return fail_nonfinite(plan, piece, err);
     }
-    return write_run(work, piece, size, bytes, err);
+    status = check_table(plan, piece, worker, err);
+    return status == LMQ_OK ? write_run(work, piece, size, bytes, err)
+                            : status;
 }
 
 static enum lmq_status
 copy_integers(const struct lmq_conversion *work, struct lmq_piece *piece,
               struct lmq_piece_worker *worker, struct lmq_error *err)
 {
-    const struct lmq_plan *plan = work->plan;
+    struct lmq_plan *plan = work->plan;
     size_t size = lmq_dtype_size(plan->records[piece->record].dtype);
     const struct lmq_tensor *source = plan->sources[piece->record];
-    enum lmq_status status = lmq_checkpoint_read_raw(
-        plan->checkpoint, source, first_element(source, piece),
-        piece->n_rows * piece->n_cols, worker->q, err);
+    enum lmq_status status = LMQ_OK;
 
+    if (is_table(plan, source)) {
+        status = read_piece(plan, piece, worker, err);
+        if (status == LMQ_OK)
+            status = check_table(plan, piece, worker, err);
+    }
+    if (status == LMQ_OK)
+        status = lmq_checkpoint_read_raw(
+            plan->checkpoint, source, first_element(source, piece),
+            piece->n_rows * piece->n_cols, worker->q, err);
     return status == LMQ_OK
                ? write_run(work, piece, size, worker->q, err)
                : status;

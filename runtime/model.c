@@ -173,8 +173,9 @@ load_tensor(struct lmq_model *model, const struct lmq_tensor *tensor,
         enum lmq_status status = load_vector(model, tensor, slot, err);
         return status != LMQ_OK || place->role != LMQ_ROLE_TOKEN_EXPERTS
                    ? status
-                   : lmq_table_check(&model->hparams, tensor,
-                                     *(float **)slot, err);
+                   : lmq_table_check(&model->hparams, tensor, 0,
+                                     *(float **)slot,
+                                     (size_t)tensor->n_elements, err);
     }
     if (kind == LMQ_SLOT_GAIN ||
         lmq_is_gate_of_values(&model->hparams, place->role)) {

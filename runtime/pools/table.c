@@ -5,13 +5,16 @@
 
 #include "runtime/pools/table.h"
 
+#include <inttypes.h>
+
 #include "base/error.h"
 
 enum lmq_status
 lmq_table_check(const struct lmq_hparams *h, const struct lmq_tensor *tensor,
-                const float *table, struct lmq_error *err)
+                uint64_t first, const float *table, size_t n,
+                struct lmq_error *err)
 {
-    size_t used = h->n_experts_used, n = (size_t)tensor->n_elements;
+    size_t used = h->n_experts_used;
 
     for (size_t i = 0; i < n; i++) {
         bool is_known = table[i] >= 0 && table[i] < (float)h->n_experts &&
@@ -20,10 +23,11 @@ lmq_table_check(const struct lmq_hparams *h, const struct lmq_tensor *tensor,
             is_known = table[j] != table[i];
         if (!is_known)
             return lmq_fail(err, LMQ_ERR_FORMAT, 0,
-                            "tensor '%s': %g at element %zu, expected another "
-                            "one of %u experts for token %zu",
-                            tensor->stored_name, (double)table[i], i,
-                            h->n_experts, i / used);
+                            "tensor '%s': %g at element %" PRIu64
+                            ", expected another one of %u experts for token "
+                            "%" PRIu64,
+                            tensor->stored_name, (double)table[i], first + i,
+                            h->n_experts, (first + i) / used);
     }
     return LMQ_OK;
 }

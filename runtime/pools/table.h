@@ -7,9 +7,11 @@
 #include "formats/checkpoint/checkpoint.h"
 
 /* Refused unless each token goes to experts that there are, and to none of
- * them twice. `tensor` is what `table` was read from. */
+ * them twice. `table` is n elements of `tensor`, whole rows from element
+ * `first` on. */
 enum lmq_status lmq_table_check(const struct lmq_hparams *hparams,
                                 const struct lmq_tensor *tensor,
-                                const float *table, struct lmq_error *err);
+                                uint64_t first, const float *table, size_t n,
+                                struct lmq_error *err);
 
 #endif

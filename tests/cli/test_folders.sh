@@ -110,6 +110,21 @@ grep -q 'tid2eid.* f32' stdout || fail "a table is rounded: $(grep tid2 stdout)"
 expect 0 "$lmquant" export --to safetensors --type bf16 named.lmq rounded
 expect 0 "$lmquant" inspect --tensors rounded
 grep -q 'tid2eid.* f32' stdout || fail "a table is rounded: $(grep tid2 stdout)"
+# What run refuses is not written: a token that goes to an expert twice, and
+# integers that name no expert.
+weights=named/model.safetensors
+head=$(($(od -An -tu8 -N8 $weights) + 8))
+at=$(head -c $head $weights |
+    sed -n 's/.*tid2eid":{[^}]*offsets":\[\([0-9]*\),.*/\1/p')
+cp $weights whole
+dd if=whole of=$weights bs=1 skip=$((head + at + 4)) seek=$((head + at)) \
+    count=4 conv=notrunc 2> /dev/null
+expect 3 "$lmquant" convert named twice.lmq
+says "at element 1, expected another one of 6 experts for token 0"
+LC_ALL=C sed 's/\(tid2eid":{"dtype":"\)F32/\1I32/' whole > $weights
+expect 3 "$lmquant" convert named none.lmq
+says "expected another one of 6 experts for token 0"
+cp whole $weights
 # Index tensors, and no index in the description.
 sed 's/"index_topk": *[0-9]*/"index_topk": 0/' named/config.json > edited
 mv edited named/config.json
