@@ -1,9 +1,9 @@
 /*
  * gguf_keys.c - what GGUF calls the numbers of a description.
  *
- * One table of the plain ones serves both directions; what takes more than a
- * number is in gguf_special.c and gguf_rope.c. Absent keys have llama.cpp's
- * defaults.
+ * One table of the plain ones (gguf_key_table.c) serves both directions; what
+ * takes more than a number is in gguf_special.c and gguf_rope.c. Absent keys
+ * have llama.cpp's defaults.
  */
 #include "config.h"
 
@@ -19,159 +19,12 @@
 #include "base/size.h"
 #include "formats/families/families.h"
 #include "formats/gguf/gguf_reader.h"
+#include "formats/gguf/more/gguf_key_table.h"
 #include "formats/model/hparams_fields.h"
 
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-/* ---- The plain ones ---- */
-
-enum key_flags {
-    REQUIRED = 1,  /* a file without it is damaged */
-    PER_LAYER = 2, /* may be an array, of equal numbers */
-    INVERSE = 4,   /* the file says one divided by it */
-    NEGATIVE = 16, /* the file says it less than 0 */
-    EVEN_ZERO = 8  /* written even if it is 0: llama.cpp asks for it */
-};
-
-static const struct key {
-    const char *name;
-    size_t field;
-    uint64_t families; /* those with one of these bits; 0: all */
-    unsigned flags;
-} keys[] = {
-    {"block_count", LMQ_FIELD(n_layers), 0, REQUIRED},
-    {"context_length", LMQ_FIELD(context), 0, REQUIRED},
-    {"embedding_length", LMQ_FIELD(dim), 0, REQUIRED},
-    {"feed_forward_length", LMQ_FIELD(hidden_dim), 0, PER_LAYER},
-    {"attention.head_count", LMQ_FIELD(n_heads), 0, REQUIRED | PER_LAYER},
-    {"attention.head_count_kv", LMQ_FIELD(n_kv_heads), 0, PER_LAYER},
-    {"attention.key_length", LMQ_FIELD(head_dim), 0, 0},
-    {"attention.value_length", LMQ_FIELD(value_dim), 0, 0},
-    {"attention.layer_norm_rms_epsilon", LMQ_FIELD(norm_eps),
-     LMQ_GGUF_RMS, REQUIRED},
-    {"attention.layer_norm_epsilon", LMQ_FIELD(norm_eps),
-     LMQ_GGUF_LAYER, REQUIRED},
-    {"attention.layer_norm_epsilon", LMQ_FIELD(norm_eps),
-     LMQ_GGUF_TWO_EPS, 0},
-    {"attention.layer_norm_rms_epsilon", LMQ_FIELD(norm_eps),
-     LMQ_GGUF_TWO_EPS, 0},
-    {"attention.sliding_window", LMQ_FIELD(sliding_window),
-     LMQ_GGUF_WINDOW, 0},
-    {"attention.value_scale", LMQ_FIELD(value_scale), LMQ_GGUF_KEY_KINDS, 0},
-    {"attention.clamp_kqv", LMQ_FIELD(qkv_clip), LMQ_GGUF_CLIP, 0},
-    {"attention.scale", LMQ_FIELD(attn_scale), LMQ_GGUF_SCALES, 0},
-    {"embedding_scale", LMQ_FIELD(embedding_scale), LMQ_GGUF_SCALES, 0},
-    {"residual_scale", LMQ_FIELD(residual_scale), LMQ_GGUF_SCALES, 0},
-    /* Of what is added to, not of what is added. */
-    {"residual_scale", LMQ_FIELD(attn_keep), LMQ_GGUF_LIGHTNING, REQUIRED},
-    /* One name with two meanings: Granite divides the logits by it, Cohere
-     * multiplies. */
-    {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_SCALES, INVERSE},
-    {"logit_scale", LMQ_FIELD(logit_scale), LMQ_GGUF_LOGIT, 0},
-    {"attn_logit_softcapping", LMQ_FIELD(attn_softcap), LMQ_GGUF_CAPS, 0},
-    {"final_logit_softcapping", LMQ_FIELD(logit_softcap), LMQ_GGUF_CAPS, 0},
-    {"final_logit_softcapping", LMQ_FIELD(logit_softcap),
-     LMQ_GGUF_KINDS | LMQ_GGUF_STREAMS, EVEN_ZERO},
-    {"rope.dimension_count", LMQ_FIELD(rotary_dim), LMQ_GGUF_ROPE, 0},
-    {"rope.freq_base", LMQ_FIELD(rope_theta), LMQ_GGUF_ROPE, 0},
-    {"rope.freq_base_swa", LMQ_FIELD(rope_local_theta), LMQ_GGUF_LOCAL, 0},
-    {"attention.shared_kv_layers", LMQ_FIELD(n_borrowing),
-     LMQ_GGUF_KINDS | LMQ_GGUF_STREAMS, EVEN_ZERO},
-    {"embedding_length_per_layer_input", LMQ_FIELD(layer_input_dim),
-     LMQ_GGUF_KINDS | LMQ_GGUF_STREAMS, EVEN_ZERO},
-    {"altup.num_inputs", LMQ_FIELD(n_streams), LMQ_GGUF_STREAMS, 0},
-    {"num_loops", LMQ_FIELD(n_loops), LMQ_GGUF_LOOPS, 0},
-    {"attention.q_lora_rank", LMQ_FIELD(q_lora_rank), LMQ_GGUF_LATENT, 0},
-    {"attention.kv_lora_rank", LMQ_FIELD(kv_lora_rank),
-     LMQ_GGUF_LATENT, REQUIRED},
-    {"expert_count", LMQ_FIELD(n_experts), LMQ_GGUF_EXPERTS, 0},
-    {"expert_used_count", LMQ_FIELD(n_experts_used), LMQ_GGUF_EXPERTS,
-     PER_LAYER},
-    {"expert_feed_forward_length", LMQ_FIELD(expert_dim),
-     LMQ_GGUF_EXPERT_DIM, 0},
-    {"expert_shared_feed_forward_length", LMQ_FIELD(shared_dim),
-     LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_SCALES, 0},
-    {"ssm.conv_kernel", LMQ_FIELD(conv_width), LMQ_GGUF_ANY_STATE, REQUIRED},
-    {"ssm.group_count", LMQ_FIELD(n_delta_key_heads), LMQ_GGUF_OF_HEADS,
-     REQUIRED},
-    {"ssm.time_step_rank", LMQ_FIELD(n_delta_value_heads),
-     LMQ_GGUF_OF_HEADS, REQUIRED},
-    {"ssm.time_step_rank", LMQ_FIELD(step_rank), LMQ_GGUF_SELECTIVE,
-     REQUIRED},
-    {"ssm.state_size", LMQ_FIELD(delta_key_dim),
-     LMQ_GGUF_OF_HEADS | LMQ_GGUF_SELECTIVE, REQUIRED},
-    {"kda.head_dim", LMQ_FIELD(delta_key_dim), LMQ_GGUF_KEY_DECAYS,
-     REQUIRED},
-    {"kda.gate_lower_bound", LMQ_FIELD(decay_floor), LMQ_GGUF_DECAY_FLOOR,
-     REQUIRED | NEGATIVE},
-    /* Of all heads together. */
-    {"ssm.inner_size", LMQ_FIELD(delta_value_dim), LMQ_GGUF_OF_HEADS,
-     REQUIRED},
-    {"ssm.inner_size", LMQ_FIELD(n_delta_value_heads), LMQ_GGUF_SELECTIVE,
-     REQUIRED},
-    {"shortconv.l_cache", LMQ_FIELD(conv_width), LMQ_GGUF_SHORT, REQUIRED},
-    {"attention.temperature_scale", LMQ_FIELD(score_growth),
-     LMQ_GGUF_GROWTH, 0},
-    {"attention.temperature_length", LMQ_FIELD(score_growth_period),
-     LMQ_GGUF_PERIOD, 0},
-    {"expert_weights_scale", LMQ_FIELD(router_scale), LMQ_GGUF_ROUTER, 0},
-    {"expert_group_count", LMQ_FIELD(n_expert_groups), LMQ_GGUF_ROUTER, 0},
-    {"expert_group_used_count", LMQ_FIELD(n_expert_groups_used),
-     LMQ_GGUF_ROUTER, 0},
-};
-
-/* Read by the functions below, or of no consequence. */
-static const struct {
-    const char *name;
-    uint64_t families;
-} others[] = {
-    {"vocab_size", 0},
-    {"tensor_data_layout", 0},
-    {"attention.causal", 0},
-    {"rope.scaling.finetuned", 0},
-    {"use_parallel_residual", LMQ_GGUF_LAYER},
-    {"attention.sliding_window_pattern", LMQ_GGUF_WINDOW},
-    {"attention.rope_pattern", LMQ_GGUF_LISTS},
-    {"attention.max_alibi_bias", LMQ_GGUF_ALIBI},
-    {"attention.key_length_mla", LMQ_GGUF_LATENT},
-    {"attention.value_length_mla", LMQ_GGUF_LATENT},
-    {"leading_dense_block_count", LMQ_GGUF_ROUTER | LMQ_GGUF_STEP},
-    {"expert_shared_count", LMQ_GGUF_ROUTER | LMQ_GGUF_EXPERT_DIM},
-    {"interleave_moe_layer_step", LMQ_GGUF_STEP},
-    {"attention.recurrent_layers", LMQ_GGUF_DELTA | LMQ_GGUF_LIGHTNING},
-    {"full_attention_interval", LMQ_GGUF_DELTA | LMQ_GGUF_LIGHTNING},
-    {"ssm.dt_b_c_rms", LMQ_GGUF_SELECTIVE},
-    {"kda.safe_gate", LMQ_GGUF_DECAY_FLOOR},
-    {"nextn_predict_layers", LMQ_GGUF_FURTHER},
-    {"attention.indexer.top_k", LMQ_GGUF_INDEXER},
-    {"attention.indexer.head_count", LMQ_GGUF_INDEXER},
-    {"attention.indexer.key_length", LMQ_GGUF_INDEXER},
-    {"attention.indexer.types", LMQ_GGUF_INDEXER},
-    {"attention.indexer.block_size", LMQ_GGUF_INDEXER},
-    {"attention.indexer.local_blocks", LMQ_GGUF_INDEXER},
-    {"attention.sliding_window", LMQ_GGUF_CHUNK},
-    {"attention.key_length_swa", LMQ_GGUF_KINDS},
-    {"attention.value_length_swa", LMQ_GGUF_KINDS},
-    {"rope.dimension_count_swa", LMQ_GGUF_KINDS},
-    {"altup.active_idx", LMQ_GGUF_STREAMS},
-    {"activation_sparsity_scale", LMQ_GGUF_STREAMS},
-    {"skip_loop_final_norm", LMQ_GGUF_LOOPS},
-    {"rope.dimension_sections", LMQ_GGUF_SECTIONS},
-    {"n_deepstack_layers", LMQ_GGUF_SECTIONS},
-    {"swiglu_clamp_exp", LMQ_GGUF_LIMITS},
-    {"swiglu_clamp_shexp", LMQ_GGUF_LIMITS},
-    {"moe_every_n_layers", LMQ_GGUF_LIMITS},
-    {"expert_weights_norm", LMQ_GGUF_ROUTER},
-    {"expert_gating_func", LMQ_GGUF_ROUTER},
-    {"rope.scale_linear", LMQ_GGUF_ROPE},
-    {"rope.scaling.type", LMQ_GGUF_ROPE},
-    {"rope.scaling.factor", LMQ_GGUF_ROPE},
-    {"rope.scaling.attn_factor", LMQ_GGUF_ROPE},
-    {"rope.scaling.original_context_length", LMQ_GGUF_ROPE},
-    {"rope.scaling.yarn_log_multiplier", LMQ_GGUF_LATENT | LMQ_GGUF_GROWTH},
-    {"rope.scaling.yarn_beta_fast", LMQ_GGUF_ROPE},
-    {"rope.scaling.yarn_beta_slow", LMQ_GGUF_ROPE},
-};
+/* ---- By the tables ---- */
 
 /* Of layers of two kinds gguf_kinds.c writes these, of recurrent ones
  * gguf_recurrent.c; and one epsilon of two is written by what it says. */
@@ -245,34 +98,35 @@ read_per_layer(struct lmq_gguf_reader *r, const char *name, size_t field,
 }
 
 static enum lmq_status
-read_plain(struct lmq_gguf_reader *r, const struct key *key)
+read_plain(struct lmq_gguf_reader *r, const struct lmq_gguf_key *key)
 {
     const struct lmq_field *field = lmq_field_at(key->field);
     double number = lmq_field_get(field, r->h);
     enum lmq_status status;
 
     if (!lmq_gguf_has_key(r, key->name))
-        return (key->flags & REQUIRED) == 0
+        return (key->flags & LMQ_KEY_REQUIRED) == 0
                    ? LMQ_OK
                    : lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                               "GGUF: there is no '%s.%s'", r->family->gguf.name,
                               key->name);
     if (field->type == LMQ_FIELD_COUNT) {
         uint32_t count = 0;
-        status = (key->flags & PER_LAYER) != 0
+        status = (key->flags & LMQ_KEY_PER_LAYER) != 0
                      ? read_per_layer(r, key->name, key->field, &count)
                      : lmq_gguf_read_count(r, key->name, &count);
         number = count;
     } else {
         status = lmq_gguf_read_number(r, key->name, &number);
         /* 0 is llama.cpp's way to say that there is no such scale. */
-        if ((key->flags & INVERSE) != 0)
+        if ((key->flags & LMQ_KEY_INVERSE) != 0)
             number = number > 0 ? 1 / number : 1;
-        if ((key->flags & NEGATIVE) != 0 && status == LMQ_OK && number >= 0)
+        if ((key->flags & LMQ_KEY_NEGATIVE) != 0 && status == LMQ_OK &&
+            number >= 0)
             return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
                             "GGUF: '%s' is %g, expected less than 0", r->key,
                             number);
-        if ((key->flags & NEGATIVE) != 0)
+        if ((key->flags & LMQ_KEY_NEGATIVE) != 0)
             number = -number;
     }
     if (status == LMQ_OK)
@@ -282,28 +136,30 @@ read_plain(struct lmq_gguf_reader *r, const struct key *key)
 
 /* ---- Reading all of it ---- */
 
+static bool
+is_name(const char *expected, const char *name, size_t size)
+{
+    return strlen(expected) == size && memcmp(expected, name, size) == 0;
+}
+
 /* By the tables: what is not in them is noted, so that nobody takes a key for
  * obeyed that was not. */
 static bool
 is_understood(const char *name, size_t size,
               const struct lmq_family *family)
 {
-    for (size_t i = 0; i < COUNT_OF(keys); i++)
-        if (strlen(keys[i].name) == size &&
-            memcmp(keys[i].name, name, size) == 0 &&
-            belongs(keys[i].families, family))
+    for (size_t i = 0; lmq_gguf_key_table[i].name != NULL; i++)
+        if (is_name(lmq_gguf_key_table[i].name, name, size) &&
+            belongs(lmq_gguf_key_table[i].families, family))
             return true;
-    for (size_t i = 0; i < COUNT_OF(others); i++)
-        if (strlen(others[i].name) == size &&
-            memcmp(others[i].name, name, size) == 0 &&
-            belongs(others[i].families, family))
+    for (size_t i = 0; lmq_gguf_other_keys[i].name != NULL; i++)
+        if (is_name(lmq_gguf_other_keys[i].name, name, size) &&
+            belongs(lmq_gguf_other_keys[i].families, family))
             return true;
-    if (family->gguf.has_local_part && size == strlen(LMQ_GGUF_LOCAL_PART) &&
-        memcmp(LMQ_GGUF_LOCAL_PART, name, size) == 0)
+    if (family->gguf.has_local_part && is_name(LMQ_GGUF_LOCAL_PART, name, size))
         return true;
     return family->gguf.says_activation &&
-           size == strlen(LMQ_GGUF_ACTIVATION) &&
-           memcmp(LMQ_GGUF_ACTIVATION, name, size) == 0;
+           is_name(LMQ_GGUF_ACTIVATION, name, size);
 }
 
 /* Of the family's own keys only: general.* and tokenizer.* are not the
@@ -535,9 +391,10 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
     if ((*family)->gguf.why_not != NULL)
         lmq_hparams_refuse(h, "a GGUF of this kind (%s)",
                            (*family)->gguf.why_not);
-    for (size_t i = 0; i < COUNT_OF(keys) && status == LMQ_OK; i++)
-        if (belongs(keys[i].families, *family))
-            status = read_plain(&r, &keys[i]);
+    for (const struct lmq_gguf_key *key = lmq_gguf_key_table;
+         key->name != NULL && status == LMQ_OK; key++)
+        if (belongs(key->families, *family))
+            status = read_plain(&r, key);
     for (size_t i = 0; i < COUNT_OF(steps) && status == LMQ_OK; i++)
         status = steps[i](&r);
     if (status != LMQ_OK)
@@ -619,21 +476,22 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     char name[LMQ_GGUF_MAX_NAME];
 
     builder->prefix = family->gguf.name;
-    for (size_t i = 0; i < COUNT_OF(keys); i++) {
-        const struct key *key = &keys[i];
+    for (const struct lmq_gguf_key *key = lmq_gguf_key_table;
+         key->name != NULL; key++) {
         const struct lmq_field *field = lmq_field_at(key->field);
         double number = lmq_field_get(field, &written);
-        bool is_needed = (key->flags & (REQUIRED | EVEN_ZERO)) != 0;
+        bool is_needed =
+            (key->flags & (LMQ_KEY_REQUIRED | LMQ_KEY_EVEN_ZERO)) != 0;
         if (!belongs(key->families, family) ||
             is_written_apart(family, key->field))
             continue;
         snprintf(name, sizeof(name), ".%s", key->name);
-        if ((key->flags & INVERSE) != 0 && number > 0)
+        if ((key->flags & LMQ_KEY_INVERSE) != 0 && number > 0)
             number = 1 / number;
-        if ((key->flags & NEGATIVE) != 0)
-            number = number > 0 ? -number : 0;
         if (!(number > 0) && !is_needed)
             continue;
+        if ((key->flags & LMQ_KEY_NEGATIVE) != 0)
+            number = number > 0 ? -number : 0;
         if (field->type == LMQ_FIELD_COUNT)
             lmq_gguf_put_u32(builder, name, (uint32_t)number);
         else
