@@ -215,7 +215,8 @@ struct lmq_gguf_form {
                                layers that see everything; factors of
                                frequencies go on, 1, to what turns in others */
     bool limits_gates;      /* of LMQ_GGUF_LIMITS that of experts is a limit
-                               before the activation, of all layers */
+                               before the activation, of all layers, which is
+                               0 where there is none */
     bool is_only_read;      /* it has tensors that a model lacks here */
     const char *why_not;    /* it is neither read nor written; NULL: it is */
     bool norm_by_eps;       /* the epsilon's name says the kind of norm */

@@ -486,44 +486,6 @@ write_parts(struct lmq_gguf_builder *builder,
                          lmq_hparams_rotary_dim(h));
 }
 
-static const char limits[] = ".swiglu_clamp_shexp";
-static const char expert_limits[] = ".swiglu_clamp_exp";
-
-static void
-put_limits(struct lmq_gguf_builder *builder, const char *key,
-           const struct lmq_hparams *h,
-           double (*of)(const struct lmq_hparams *h, size_t layer))
-{
-    bool has_any = false;
-
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        has_any |= of(h, i) > 0;
-    if (!has_any)
-        return;
-    lmq_gguf_put_array(builder, key, LMQ_GGUF_F32, h->n_layers);
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        lmq_gguf_add_f32(builder, of(h, i));
-}
-
-static double
-gate_limit(const struct lmq_hparams *h, size_t layer)
-{
-    (void)layer;
-    return h->glu_limit;
-}
-
-static void
-write_limits(struct lmq_gguf_builder *builder,
-             const struct lmq_family *family, const struct lmq_hparams *h)
-{
-    if (family->gguf.limits_gates) {
-        put_limits(builder, expert_limits, h, gate_limit);
-        return;
-    }
-    put_limits(builder, limits, h, lmq_layer_act_limit);
-    put_limits(builder, expert_limits, h, lmq_layer_expert_act_limit);
-}
-
 /* Norms of queries and keys have weights; those behind blocks an epsilon that
  * no key says; and what no key limits is limited. */
 void
@@ -544,7 +506,7 @@ lmq_gguf_write_layers(struct lmq_gguf_builder *builder,
     if (family->gguf.counts_by_layer)
         write_counts(builder, family, h);
     if (family->gguf.keys & LMQ_GGUF_LIMITS)
-        write_limits(builder, family, h);
+        lmq_gguf_write_limits(builder, family, h);
     if (family->gguf.has_local_part)
         write_parts(builder, family, h);
 }
@@ -571,77 +533,6 @@ lmq_gguf_begin_minimax3(struct lmq_hparams *h)
 }
 
 /* ---- Step 3.5 ---- */
-
-/* A number for all layers, or one for each; 0 is none. */
-static enum lmq_status
-read_limit(struct lmq_gguf_reader *r, const char *name, double *limit,
-           enum lmq_layer_kind kind)
-{
-    const struct lmq_gguf_value *value =
-        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, name));
-    bool is_list = value != NULL && value->type == LMQ_GGUF_ARRAY;
-    struct lmq_hparams *h = r->h;
-    double number = 0;
-
-    if (is_list && (value->item_type != LMQ_GGUF_F32 ||
-                    value->count < h->n_layers))
-        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                        "GGUF: '%s' is no f32 for each of %" PRIu32 " layers",
-                        r->key, h->n_layers);
-    if (!is_list) {
-        enum lmq_status status = lmq_gguf_read_number(r, name, &number);
-        if (status != LMQ_OK)
-            return status;
-    }
-    for (uint32_t i = 0; i < h->n_layers; i++) {
-        if (is_list)
-            number = lmq_gguf_item_number(value, i);
-        if (number == 0)
-            continue;
-        if (!(number > 0 && number <= 1e30))
-            lmq_hparams_refuse(h, "%g in '%s'", number, name);
-        else if (*limit > 0 && (number < *limit || number > *limit))
-            lmq_hparams_refuse(h, "layers that differ in '%s'", name);
-        else
-            *limit = number;
-        h->layers[i] |= (uint16_t)kind;
-    }
-    return LMQ_OK;
-}
-
-/* One limit of all layers. */
-static enum lmq_status
-read_gate_limit(struct lmq_gguf_reader *r)
-{
-    struct lmq_hparams *h = r->h;
-    uint32_t n = 0;
-    enum lmq_status status =
-        read_limit(r, expert_limits + 1, &h->glu_limit,
-                   LMQ_LAYER_LIMITED_EXPERTS);
-
-    for (uint32_t i = 0; i < h->n_layers; i++) {
-        n += lmq_layer_is(h, i, LMQ_LAYER_LIMITED_EXPERTS);
-        h->layers[i] &= (uint16_t)~LMQ_LAYER_LIMITED_EXPERTS;
-    }
-    if (n > 0 && n < h->n_layers)
-        lmq_hparams_refuse(h, "layers that differ in '%s'", expert_limits + 1);
-    return status;
-}
-
-enum lmq_status
-lmq_gguf_read_limits(struct lmq_gguf_reader *r)
-{
-    if ((r->family->gguf.keys & LMQ_GGUF_LIMITS) == 0)
-        return LMQ_OK;
-    if (r->family->gguf.limits_gates)
-        return read_gate_limit(r);
-    enum lmq_status status =
-        read_limit(r, limits + 1, &r->h->act_limit, LMQ_LAYER_LIMITED);
-    return status == LMQ_OK ? read_limit(r, expert_limits + 1,
-                                         &r->h->expert_act_limit,
-                                         LMQ_LAYER_LIMITED_EXPERTS)
-                            : status;
-}
 
 /* It has gates where there are tensors of them. */
 void

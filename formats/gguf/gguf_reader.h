@@ -90,11 +90,16 @@ enum lmq_status lmq_gguf_read_streams(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_loops(struct lmq_gguf_reader *r);
 void lmq_gguf_write_streams(struct lmq_gguf_builder *builder,
                             const struct lmq_hparams *hparams);
-enum lmq_status lmq_gguf_read_limits(struct lmq_gguf_reader *r);
 void lmq_gguf_write_kv_heads(struct lmq_gguf_builder *builder,
                              const struct lmq_hparams *h);
 void lmq_gguf_write_kinds(struct lmq_gguf_builder *builder,
                           const struct lmq_hparams *h);
+
+/* (gguf_limits.c) Of what feed-forwards activate. */
+enum lmq_status lmq_gguf_read_limits(struct lmq_gguf_reader *r);
+void lmq_gguf_write_limits(struct lmq_gguf_builder *builder,
+                           const struct lmq_family *family,
+                           const struct lmq_hparams *h);
 
 #define LMQ_GGUF_LOCAL_PART "rope.dimension_count_swa"
 

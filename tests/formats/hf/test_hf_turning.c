@@ -191,7 +191,7 @@ START_TEST(maple_limits_gates_in_all_layers)
 {
     static const char class[] = "MapleForCausalLM";
     static const double alike[] = {0.5, 0.5, 0.5, 0.5};
-    static const double others[] = {0.5, 0.5, 0, 0.5};
+    static const double others[] = {0.5, 0.5, 0, 0.5}, none[4] = {0};
     struct model *m = read_small(
         class, TYPES ",'nope_on_global_attention':true,'sliding_window':16,"
                      "'num_experts':4,'num_experts_per_tok':2,"
@@ -212,8 +212,40 @@ START_TEST(maple_limits_gates_in_all_layers)
     ck_assert(h->router_renormalises);
     assert_near(h->glu_limit, 0.5);
     ck_assert(!(h->expert_act_limit > 0));
+    h = read_gguf("maple", none);
+    ck_assert_str_eq(h->unsupported, "");
+    ck_assert(!(h->glu_limit > 0));
     ck_assert_str_eq(read_gguf("maple", others)->unsupported,
                      "layers that differ in 'swiglu_clamp_exp'");
+}
+END_TEST
+
+/* llama.cpp asks for the key, also where nothing is limited. */
+START_TEST(a_maple_without_a_limit_says_so)
+{
+    const struct lmq_family *family = lmq_gguf_family_for("maple");
+    struct lmq_gguf_builder builder = {0};
+    struct lmq_gguf_meta *meta = NULL;
+    struct lmq_error err = {0};
+    struct lmq_hparams h;
+
+    lmq_hparams_init(&h);
+    h.n_layers = 3;
+    lmq_gguf_build_begin(&builder);
+    lmq_gguf_write_keys(&builder, family, &h);
+    lmq_gguf_build_end(&builder, 0);
+    ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
+                                        &meta, NULL, &err),
+                     LMQ_OK);
+    const struct lmq_gguf_value *value =
+        lmq_gguf_find(meta, "maple.swiglu_clamp_exp");
+    ck_assert_ptr_nonnull(value);
+    ck_assert_uint_eq(value->count, 3);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_double_eq(lmq_gguf_item_number(value, i), 0);
+    ck_assert_ptr_null(lmq_gguf_find(meta, "maple.swiglu_clamp_shexp"));
+    lmq_gguf_meta_close(meta);
+    lmq_gguf_build_free(&builder);
 }
 END_TEST
 
@@ -226,6 +258,7 @@ main(void)
         muse_glimmer_counts_layers_from_the_last_one,
         a_gguf_of_muse_glimmer,
         maple_limits_gates_in_all_layers,
+        a_maple_without_a_limit_says_so,
     };
 
     return RUN_SUITE("hf_turning", tests);
