@@ -47,6 +47,8 @@ struct lmq_gguf_target {
     size_t n_sources, capacity;
     uint64_t n_filled; /* rows behind them: each is the first one */
     const double *values; /* instead of sources: one row of float32 */
+    bool is_even; /* or every element is this */
+    float each;
     enum lmq_gguf_stored type;
     uint64_t offset, size; /* within the data */
     double sum_sq, err_sq; /* of what was rounded */
@@ -60,7 +62,6 @@ struct lmq_gguf_plan {
     const struct lmq_family *family;
     struct lmq_hparams written; /* the description as the keys hold it */
     double near[LMQ_MAX_ROPE_FACTORS], far[LMQ_MAX_ROPE_FACTORS];
-    double *weights; /* of norms that have none here: queries', keys' */
     struct lmq_gguf_target *targets;
     size_t n_targets, capacity;
     enum lmq_gguf_stored mostly;
@@ -79,6 +80,9 @@ void lmq_gguf_plan_free(struct lmq_gguf_plan *plan);
 struct lmq_gguf_target *lmq_gguf_add_target(struct lmq_gguf_plan *plan,
                                             const char *name);
 
+/* Where another computation begins, as far as GGUF can say it; before targets
+ * are made. */
+void lmq_gguf_fit_end(struct lmq_gguf_plan *plan);
 /* The tensors that the description alone makes; what they say is no more in
  * plan->written. */
 enum lmq_status lmq_gguf_add_made(struct lmq_gguf_plan *plan,

@@ -356,17 +356,29 @@ write_sources(struct writer *w, struct lmq_gguf_target *target,
     return status == LMQ_OK ? fill(w, &course, err) : status;
 }
 
+/* What no tensor has: a row, or the same all over. */
 static enum lmq_status
-write_values(const struct writer *w, const struct lmq_gguf_target *target,
-             struct lmq_error *err)
+write_made(const struct writer *w, const struct lmq_gguf_target *target,
+           struct lmq_error *err)
 {
     unsigned char bytes[4 * LMQ_MAX_ROPE_FACTORS];
-    size_t n = (size_t)target->n_cols;
+    const size_t most = sizeof(bytes) / 4;
+    uint64_t n = target->n_rows * target->n_cols, done = 0;
+    enum lmq_status status = LMQ_OK;
 
-    for (size_t i = 0; i < n; i++)
-        lmq_store_f32le(bytes + 4 * i, (float)target->values[i]);
-    return lmq_output_write(w->output, w->data_at + target->offset, bytes,
-                            4 * n, err);
+    while (done < n && status == LMQ_OK) {
+        size_t n_now = (size_t)lmq_u64_min(n - done, most);
+        for (size_t i = 0; i < n_now; i++)
+            lmq_store_f32le(bytes + 4 * i,
+                            target->is_even
+                                ? target->each
+                                : (float)target->values[done + i]);
+        status = lmq_output_write(
+            w->output, w->data_at + target->offset + 4 * done, bytes,
+            4 * n_now, err);
+        done += n_now;
+    }
+    return status;
 }
 
 /* ---- All of them ---- */
@@ -427,8 +439,8 @@ lmq_gguf_write_data(struct lmq_gguf_plan *plan, struct lmq_output *output,
             w.counter.total += plan->targets[i].sources[k]->n_elements;
     }
     for (size_t i = 0; i < plan->n_targets && status == LMQ_OK; i++)
-        status = plan->targets[i].values != NULL
-                     ? write_values(&w, &plan->targets[i], err)
+        status = plan->targets[i].n_sources == 0
+                     ? write_made(&w, &plan->targets[i], err)
                      : write_sources(&w, &plan->targets[i], err);
     lmq_workers_close(&w.workers);
     return status;

@@ -193,7 +193,7 @@ note_streams(const struct lmq_gguf_plan *plan, const char *name)
     bool has_other_cuts = other_than(h->sparse_cut, STREAM_CUT);
     bool has_other_lenders = h->n_layers - h->n_borrowing != own;
 
-    if (h->n_streams == 0)
+    if ((plan->family->gguf.keys & LMQ_GGUF_STREAMS) == 0)
         return;
     if (h->n_streams != STREAMS || h->layer_input_dim != STREAM_INPUT ||
         h->residual_rank != STREAM_RANK || h->layer_input_vocab > 0)
@@ -226,6 +226,26 @@ scale_of_all(const struct lmq_hparams *h)
     double gain = sqrt(h->attn_scale * sqrt((double)h->head_dim));
 
     return h->rope_factor > 1 ? (gain - 1) / (0.1 * log(h->rope_factor)) : 1;
+}
+
+/* Those of hyper-connections; and what must be there beside them. */
+static void
+note_hyper(const struct lmq_gguf_plan *plan, const char *name)
+{
+    const struct lmq_hparams *h = &plan->written;
+
+    if ((plan->family->gguf.keys & LMQ_GGUF_HYPER) == 0)
+        return;
+    if (h->n_streams != STREAMS)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants %d streams, "
+                      "not %u",
+                      name, STREAMS, h->n_streams);
+    if (h->n_experts > 0 && !h->router_corrects)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not load this '%s': it wants routers "
+                      "with a correction",
+                      name);
 }
 
 static void
@@ -317,6 +337,7 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
                       "than this '%s': it takes SiLU for its activation",
                       name);
     note_streams(plan, name);
+    note_hyper(plan, name);
     for (uint32_t i = 0; strcmp(name, "deci") == 0 && i < h->n_layers; i++)
         if (lmq_layer_mixes(h, i) && !lmq_layer_has_feed(h, i)) {
             note_other(plan, name,

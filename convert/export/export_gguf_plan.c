@@ -60,16 +60,18 @@ add_source(struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor,
     return LMQ_OK;
 }
 
-/* llama.cpp keeps numbers of heads as a column, but for those of channels and
- * of most delta rules, and a norm for each group of heads in a row of its own;
- * 0: one row, as others do. */
+/* llama.cpp keeps numbers of heads as a column, but for those of channels, of
+ * most delta rules and where groups of positions are chosen; and a norm for
+ * each group of heads in a row of its own. 0: one row, as others do. */
 static uint64_t
 rows_of_vector(const struct lmq_gguf_plan *plan, enum lmq_role role)
 {
     const struct lmq_hparams *h = &plan->written;
 
     if (h->has_key_decays && role == LMQ_ROLE_DELTA_DECAY)
-        return h->n_delta_value_heads;
+        return (plan->family->gguf.keys & LMQ_GGUF_GROUPS) != 0
+                   ? 0
+                   : h->n_delta_value_heads;
     if (!lmq_is_state_space(h))
         return 0;
     return role == LMQ_ROLE_DELTA_DECAY ||
@@ -380,21 +382,6 @@ fit_window(struct lmq_gguf_plan *plan)
     h->sliding_window = 0;
 }
 
-/* What would choose among more is not written either. */
-static void
-fit_end(struct lmq_gguf_plan *plan)
-{
-    struct lmq_hparams *h = &plan->written;
-
-    if (h->context_end > 0) {
-        lmq_notes_add(plan->notes,
-                      "GGUF's '%s' does not say that behind %u tokens another "
-                      "computation begins",
-                      plan->family->gguf.name, h->context_end);
-        h->context_end = 0;
-    }
-}
-
 /* GGUF has one for all norms. */
 static void
 fit_epsilon(struct lmq_gguf_plan *plan)
@@ -618,7 +605,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
     plan->written = *h;
     lmq_hparams_settle_rope(&plan->written);
     fit_window(plan);
-    fit_end(plan);
+    lmq_gguf_fit_end(plan);
     fit_epsilon(plan);
     lmq_gguf_fit_decays(plan);
     status = arrange(plan, checkpoint, err);
@@ -641,7 +628,6 @@ lmq_gguf_plan_free(struct lmq_gguf_plan *plan)
     for (size_t i = 0; i < plan->n_targets; i++)
         free(plan->targets[i].sources);
     free(plan->targets);
-    free(plan->weights);
     lmq_arranged_free(&plan->arranged);
     plan->targets = NULL;
     plan->n_targets = 0;

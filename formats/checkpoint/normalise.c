@@ -266,6 +266,7 @@ excuse(const struct lmq_checkpoint *checkpoint,
         return "it serves to predict several tokens at a time";
     if (checkpoint->source.n_chosen > 0 &&
         (strstr(tensor->stored_name, ".indexer.") != NULL ||
+         strstr(tensor->stored_name, ".indexer_") != NULL ||
          strstr(tensor->stored_name, ".self_attn.index_") != NULL))
         return "it chooses among more tokens than the context has";
     if (is_unused(checkpoint, tensor))

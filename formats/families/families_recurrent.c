@@ -490,9 +490,16 @@ const struct lmq_family lmq_recurrent_families[] = {
             .begin = lmq_hf_begin_glm5next,
             .windows = lmq_hf_windows_glm5next,
             .finish = lmq_hf_finish_glm5next, BIASES},
-     .gguf = {.name = "glm5-next", .keys = LLAMA_KEYS,
-              .why_not = "what its sparse attention chooses by is left out "
-                         "here"}},
+     .gguf = {.name = "glm5-next",
+              .keys = LMQ_GGUF_RMS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_LATENT |
+                      LMQ_GGUF_KEY_DECAYS | LMQ_GGUF_FURTHER |
+                      LMQ_GGUF_INDEXER | LMQ_GGUF_GROUPS | LMQ_GGUF_HYPER |
+                      LMQ_GGUF_LIMITS,
+              .limits_gates = true, .limits_all_gates = true,
+              .joins = LMQ_JOINS_NO_CONV, .head = LMQ_GGUF_HEAD_MUST,
+              .begin = lmq_gguf_begin_glm5next,
+              .finish = lmq_gguf_finish_glm5next}},
     {.name = "recurrent_gemma", .activation = LMQ_ACTIVATION_GELU_TANH,
      .hf = {.classes = {{"RecurrentGemmaForCausalLM", "recurrent_gemma", NULL,
                          false}},

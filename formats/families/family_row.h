@@ -174,6 +174,11 @@ enum {
 /* What is activated is limited, in some layers. */
 #define LMQ_GGUF_LIMITS ((uint64_t)0x800000000)
 
+/* Streams by hyper-connections; sparse attention that chooses groups of
+ * positions, in layers that stand still. */
+#define LMQ_GGUF_HYPER ((uint64_t)0x2000000000)
+#define LMQ_GGUF_GROUPS ((uint64_t)0x4000000000)
+
 /* Layers with states whose heads are counted; with states, whichever rule they
  * follow; layers without keys among others, by the numbers of these. */
 #define LMQ_GGUF_OF_HEADS (LMQ_GGUF_DELTA | LMQ_GGUF_STATES)
@@ -217,6 +222,7 @@ struct lmq_gguf_form {
     bool limits_gates;      /* of LMQ_GGUF_LIMITS that of experts is a limit
                                before the activation, of all layers, which is
                                0 where there is none */
+    bool limits_all_gates;  /* likewise of feed-forwards that are none */
     bool is_only_read;      /* it has tensors that a model lacks here */
     const char *why_not;    /* it is neither read nor written; NULL: it is */
     bool norm_by_eps;       /* the epsilon's name says the kind of norm */

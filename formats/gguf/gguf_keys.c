@@ -20,6 +20,7 @@
 #include "formats/families/families.h"
 #include "formats/gguf/gguf_reader.h"
 #include "formats/gguf/more/gguf_key_table.h"
+#include "formats/gguf/more/gguf_pools.h"
 #include "formats/model/hparams_fields.h"
 
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
@@ -509,6 +510,8 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_window(builder, family, hparams);
     if (family->gguf.keys & LMQ_GGUF_STREAMS)
         lmq_gguf_write_streams(builder, hparams);
+    if (family->gguf.keys & LMQ_GGUF_GROUPS)
+        lmq_gguf_write_groups(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_LOOPS)
         lmq_gguf_put_bool(builder, ".skip_loop_final_norm",
                           !hparams->has_loop_norm);

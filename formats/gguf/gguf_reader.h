@@ -44,8 +44,6 @@ enum lmq_status lmq_gguf_read_number(struct lmq_gguf_reader *r,
 /* ---- gguf_special.c: after the plain keys, in this order ---- */
 
 enum lmq_status lmq_gguf_read_further_layers(struct lmq_gguf_reader *r);
-/* After rotary positions, of which some are scaled by the context. */
-enum lmq_status lmq_gguf_read_indexer(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_heads(struct lmq_gguf_reader *r);
 enum lmq_status lmq_gguf_read_window(struct lmq_gguf_reader *r);
 /* Marks the layers of which a list, if there is one, says `marked_by`. */

@@ -34,36 +34,6 @@ lmq_gguf_read_further_layers(struct lmq_gguf_reader *r)
     return status;
 }
 
-/* ---- Sparse attention ---- */
-
-/* The context ends where it would no longer see everything. */
-enum lmq_status
-lmq_gguf_read_indexer(struct lmq_gguf_reader *r)
-{
-    uint32_t n = 0, size = 1;
-
-    if ((r->family->gguf.keys & LMQ_GGUF_INDEXER) == 0)
-        return LMQ_OK;
-    enum lmq_status status =
-        lmq_gguf_read_count(r, "attention.indexer.block_size", &size);
-    if (status == LMQ_OK)
-        status = lmq_gguf_read_count(r, "attention.indexer.top_k", &n);
-    if (status == LMQ_OK && n == 0)
-        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                        "GGUF: '%s' is missing or 0", r->key);
-    if (status != LMQ_OK)
-        return status;
-    if (size == 0 || n > LMQ_MAX_CONTEXT / size)
-        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
-                        "GGUF: '%s' is %u, of %u each", r->key, n, size);
-    n *= size;
-    r->source->n_chosen = n;
-    r->h->context_end = n;
-    if (r->h->context > n)
-        r->h->context = n;
-    return status;
-}
-
 /* ---- Heads ---- */
 
 /* Files since attention on latents is known count as if it had one key head

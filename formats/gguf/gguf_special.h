@@ -91,6 +91,11 @@ void lmq_gguf_finish_baichuan(struct lmq_hparams *hparams,
 void lmq_gguf_finish_smollm3(struct lmq_hparams *hparams,
                              const struct lmq_gguf_evidence *evidence);
 
+/* (gguf_pools.c) */
+void lmq_gguf_begin_glm5next(struct lmq_hparams *hparams);
+void lmq_gguf_finish_glm5next(struct lmq_hparams *hparams,
+                              const struct lmq_gguf_evidence *evidence);
+
 /* ---- gguf_activation.c ---- */
 
 struct lmq_gguf_front;

@@ -66,7 +66,7 @@ MINIMAX1 = dict(SIZES, num_local_experts=6, num_experts_per_tok=2,
 GLM5NEXT = dict({k: v for k, v in LATENT.items() if k not in
                  ("first_k_dense_replace", "qk_rope_head_dim")},
                 q_lora_rank=16, index_topk=192, index_head_dim=16,
-                index_n_heads=2, linear_num_heads=3, linear_head_dim=12,
+                index_n_heads=2, linear_num_heads=4, linear_head_dim=12,
                 mlp_layer_types=["dense"] + ["sparse"] * 3)
 GLM5VISION = dict(hidden_size=32, intermediate_size=48, num_heads=2, depth=1,
                   out_hidden_size=64, projection_intermediate_size=48)
@@ -729,10 +729,15 @@ TABLE = [
             max_image_size=64))),
     ("text of GLM 5 next", "glm5_next", dict(text_config=GLM5NEXT,
         vision_config=GLM5VISION)),
+    ("text of GLM 5 next (groups, no bound)", "glm5_next", dict(
+        text_config=dict(GLM5NEXT, index_kpool=12, linear_lower_bound=None,
+            hc_eps=1e-3, swiglu_limit=0.7, hc_sinkhorn_iters=3, n_group=4,
+            topk_group=2, rms_norm_eps=1e-4), vision_config=GLM5VISION)),
     ("text of GLM 5 next (other pools, no bound)", "glm5_next", dict(
         text_config=dict(GLM5NEXT, index_topk=180, index_kpool=12,
-            linear_lower_bound=None, hc_mult=3, hc_eps=1e-3, swiglu_limit=0.7,
-            hc_sinkhorn_iters=3, rms_norm_eps=1e-4, n_group=4, topk_group=2,
+            linear_lower_bound=None, hc_mult=3, linear_num_heads=3,
+            hc_eps=1e-3, swiglu_limit=0.7, hc_sinkhorn_iters=3,
+            rms_norm_eps=1e-4, n_group=4, topk_group=2,
             layer_types=["indexed_attention", "linear_attention"] * 2,
             mlp_layer_types=["sparse"] * 4), vision_config=GLM5VISION)),
     ("RecurrentGemma", "recurrent_gemma", dict(SIZES, num_hidden_layers=5,

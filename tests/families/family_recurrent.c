@@ -348,6 +348,52 @@ static const struct stored mlx_delta_layer[] = {
               .n_used = 3, .expert_dim = 36, .shared_dim = 44,                \
               .renormalises = true}
 
+/* GLM 5 next: with heads of the delta rule of their own. */
+#define GLM5NEXT_FILES                                                        \
+    .config =                                                                 \
+        "{'architectures': ['Glm5NextForConditionalGeneration'], "            \
+        "'model_type': 'glm5_next', 'vision_config': {}, "                    \
+        "'text_config': {'hc_eps': 0.001, 'hc_mult': $streams, "              \
+        "'hc_sinkhorn_iters': 5, 'hidden_act': 'silu', "                      \
+        "'hidden_size': $dim, 'index_head_dim': 16, 'index_kpool': 8, "       \
+        "'index_n_heads': 2, 'index_topk': $positions, "                      \
+        "'intermediate_size': $hidden, 'kv_lora_rank': $kv_rank, "            \
+        "'linear_attn_config': {'gate_lower_bound': -5.0, 'head_dim': "       \
+        "$delta_key_dim, 'num_heads': $delta_values, 'safe_gate': true, "     \
+        "'short_conv_kernel_size': $conv_width}, "                            \
+        "'max_position_embeddings': $positions, 'mlp_layer_types': "          \
+        "['dense', 'sparse', 'sparse', 'sparse'], 'model_type': "             \
+        "'glm5_next_text', 'moe_intermediate_size': $expert_dim, "            \
+        "'n_group': 1, 'n_routed_experts': $experts, "                        \
+        "'n_shared_experts': 1, 'norm_topk_prob': true, "                     \
+        "'num_attention_heads': $heads, 'num_experts_per_tok': $used, "       \
+        "'num_hidden_layers': $layers, 'num_key_value_heads': $heads, "       \
+        "'num_nextn_predict_layers': 0, 'q_lora_rank': $q_rank, "             \
+        "'qk_nope_head_dim': $nope_dim, 'qk_rope_head_dim': 0, "              \
+        "'rms_norm_eps': 1e-05, 'routed_scaling_factor': 2.5, "               \
+        "'swiglu_limit': 0.7, 'tie_word_embeddings': false, "                 \
+        "'topk_group': 1, 'v_head_dim': $value_dim, "                         \
+        "'vocab_size': $vocab}}",                                             \
+    .frame = hf_frame,                                                        \
+    .layers = {hf_norms, deepseek_attention, hf_mlp, kimi_layer,              \
+               glm5next_rest, deepseek_experts},                              \
+    .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION
+
+#define GLM5NEXT_SHAPE                                                        \
+    MIXED_SHAPE, .activation = oracle_silu, .up_limit = 0.7,                  \
+        .dim = 56, .hidden = 92, .layers = 4, .delta = "1110",                \
+        .positions = ORACLE_NO_POSITIONS, .head_dim = 16,                     \
+        .value_dim = 14, .q_rank = 26, .kv_rank = 22,                         \
+        .delta_key_dim = 20, .delta_value_dim = 20, .step_rank = 20,          \
+        .gate_rank = 20,                                                      \
+        .key_decays = true, .sigmoid_gates = true,                            \
+        .decay_floor = 5, .sparse = "0111", .n_experts = 8,                   \
+        .n_used = 2, .expert_dim = 36, .shared_dim = 36,                      \
+        .router = ORACLE_SIGMOID, .renormalises = true,                       \
+        .router_scale = 2.5, .streams = 4, .hyper = true,                     \
+        .hyper_rounds = 5, .hyper_eps = 0.001, .hyper_gain = 2,               \
+        .hyper_mean = true
+
 const struct family recurrent_families[] = {
     {
         .name = "qwen3next",
@@ -467,47 +513,14 @@ const struct family recurrent_families[] = {
     },
     {
         .name = "glm5-next",
-        .config =
-            "{'architectures': ['Glm5NextForConditionalGeneration'], "
-            "'model_type': 'glm5_next', 'vision_config': {}, "
-            "'text_config': {'hc_eps': 0.001, 'hc_mult': $streams, "
-            "'hc_sinkhorn_iters': 5, 'hidden_act': 'silu', "
-            "'hidden_size': $dim, 'index_head_dim': 16, 'index_kpool': 8, "
-            "'index_n_heads': 2, 'index_topk': $positions, "
-            "'intermediate_size': $hidden, 'kv_lora_rank': $kv_rank, "
-            "'linear_attn_config': {'gate_lower_bound': -5.0, 'head_dim': "
-            "$delta_key_dim, 'num_heads': $delta_values, 'safe_gate': true, "
-            "'short_conv_kernel_size': $conv_width}, "
-            "'max_position_embeddings': $positions, 'mlp_layer_types': "
-            "['dense', 'sparse', 'sparse', 'sparse'], 'model_type': "
-            "'glm5_next_text', 'moe_intermediate_size': $expert_dim, "
-            "'n_group': 1, 'n_routed_experts': $experts, "
-            "'n_shared_experts': 1, 'norm_topk_prob': true, "
-            "'num_attention_heads': $heads, 'num_experts_per_tok': $used, "
-            "'num_hidden_layers': $layers, 'num_key_value_heads': $heads, "
-            "'num_nextn_predict_layers': 0, 'q_lora_rank': $q_rank, "
-            "'qk_nope_head_dim': $nope_dim, 'qk_rope_head_dim': 0, "
-            "'rms_norm_eps': 1e-05, 'routed_scaling_factor': 2.5, "
-            "'swiglu_limit': 0.7, 'tie_word_embeddings': false, "
-            "'topk_group': 1, 'v_head_dim': $value_dim, "
-            "'vocab_size': $vocab}}",
-        .frame = hf_frame,
-        .layers = {hf_norms, deepseek_attention, hf_mlp, kimi_layer,
-                   glm5next_rest, deepseek_experts},
-        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
-        .shape = {MIXED_SHAPE, .activation = oracle_silu, .up_limit = 0.7,
-                  .dim = 56, .hidden = 92, .layers = 4, .delta = "1110",
-                  .positions = ORACLE_NO_POSITIONS, .head_dim = 16,
-                  .value_dim = 14, .q_rank = 26, .kv_rank = 22,
-                  .delta_keys = 3, .delta_values = 3, .delta_key_dim = 20,
-                  .delta_value_dim = 20, .step_rank = 20, .gate_rank = 20,
-                  .key_decays = true, .sigmoid_gates = true,
-                  .decay_floor = 5, .sparse = "0111", .n_experts = 8,
-                  .n_used = 2, .expert_dim = 36, .shared_dim = 36,
-                  .router = ORACLE_SIGMOID, .renormalises = true,
-                  .router_scale = 2.5, .streams = 4, .hyper = true,
-                  .hyper_rounds = 5, .hyper_eps = 0.001, .hyper_gain = 2,
-                  .hyper_mean = true},
+        GLM5NEXT_FILES,
+        .shape = {GLM5NEXT_SHAPE, .delta_keys = 3, .delta_values = 3},
+    },
+    {
+        /* As GGUF can say it: as many heads as attention has. */
+        .name = "glm5-next-even",
+        GLM5NEXT_FILES,
+        .shape = {GLM5NEXT_SHAPE, .delta_keys = 4, .delta_values = 4},
     },
     {
         .name = "lfm2",

@@ -54,20 +54,38 @@ read_limit(struct lmq_gguf_reader *r, const char *name, double *limit,
 
 /* One limit of all layers. */
 static enum lmq_status
-read_gate_limit(struct lmq_gguf_reader *r)
+read_gate_limit(struct lmq_gguf_reader *r, const char *name, double *limit)
 {
     struct lmq_hparams *h = r->h;
     uint32_t n = 0;
     enum lmq_status status =
-        read_limit(r, expert_limits + 1, &h->glu_limit,
-                   LMQ_LAYER_LIMITED_EXPERTS);
+        read_limit(r, name, limit, LMQ_LAYER_LIMITED_EXPERTS);
 
     for (uint32_t i = 0; i < h->n_layers; i++) {
         n += lmq_layer_is(h, i, LMQ_LAYER_LIMITED_EXPERTS);
         h->layers[i] &= (uint16_t)~LMQ_LAYER_LIMITED_EXPERTS;
     }
     if (n > 0 && n < h->n_layers)
-        lmq_hparams_refuse(h, "layers that differ in '%s'", expert_limits + 1);
+        lmq_hparams_refuse(h, "layers that differ in '%s'", name);
+    return status;
+}
+
+/* What is no expert has the same, or nothing is said of it. */
+static enum lmq_status
+read_gate_limits(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    double other = 0;
+    enum lmq_status status =
+        read_gate_limit(r, expert_limits + 1, &h->glu_limit);
+
+    if (status != LMQ_OK || !r->family->gguf.limits_all_gates ||
+        !lmq_gguf_has_key(r, limits + 1))
+        return status;
+    status = read_gate_limit(r, limits + 1, &other);
+    if (other < h->glu_limit || other > h->glu_limit)
+        lmq_hparams_refuse(h, "'%s' %g beside '%s' %g", limits + 1, other,
+                           expert_limits + 1, h->glu_limit);
     return status;
 }
 
@@ -77,7 +95,7 @@ lmq_gguf_read_limits(struct lmq_gguf_reader *r)
     if ((r->family->gguf.keys & LMQ_GGUF_LIMITS) == 0)
         return LMQ_OK;
     if (r->family->gguf.limits_gates)
-        return read_gate_limit(r);
+        return read_gate_limits(r);
     enum lmq_status status =
         read_limit(r, limits + 1, &r->h->act_limit, LMQ_LAYER_LIMITED);
     return status == LMQ_OK ? read_limit(r, expert_limits + 1,
@@ -119,6 +137,8 @@ lmq_gguf_write_limits(struct lmq_gguf_builder *builder,
 {
     if (family->gguf.limits_gates) {
         put_limits(builder, expert_limits, h, gate_limit, true);
+        if (family->gguf.limits_all_gates)
+            put_limits(builder, limits, h, gate_limit, true);
         return;
     }
     put_limits(builder, limits, h, lmq_layer_act_limit, false);

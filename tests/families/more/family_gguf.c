@@ -18,7 +18,7 @@ static const struct {
     {"llama4", "attention_chunk"}, {"hy4", "rows"}, {"minimax01", "delta_keep"},
     {"mimo2-library", "has no experts, it would be taken for one with"},
     {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
-    {"minimax-m3", "has tensors that"}, {"glm5-next", "chooses by"},
+    {"minimax-m3", "has tensors that"}, {"glm5-next", "n_delta_key_heads"},
     {"deepseek4", "pools"}, {"deepseek4-library", "pools"},
 };
 

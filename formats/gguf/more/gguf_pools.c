@@ -1,0 +1,136 @@
+/*
+ * gguf_pools.c - sparse attention in GGUF, and what goes with it.
+ */
+#include "config.h"
+
+#include "formats/gguf/more/gguf_pools.h"
+
+#include "base/error.h"
+#include "formats/gguf/gguf_special.h"
+
+/* ---- What chooses among positions ---- */
+
+static const char chosen[] = ".attention.indexer.top_k";
+static const char group[] = ".attention.indexer.kpool";
+static const char tail[] = ".attention.indexer.kpool_select_tail";
+
+/* Groups of so many positions are chosen, and what is left behind the last
+ * whole one is always seen. */
+static enum lmq_status
+read_groups(struct lmq_gguf_reader *r, uint32_t n, uint32_t *n_behind)
+{
+    bool sees_tail = true;
+    uint32_t size = 0;
+    enum lmq_status status = lmq_gguf_read_count(r, group + 1, &size);
+
+    if (status == LMQ_OK)
+        status = lmq_gguf_get_bool(r->meta, lmq_gguf_key_of(r, tail + 1),
+                                   &sees_tail, r->err);
+    if (status != LMQ_OK)
+        return status;
+    if (size < 2 || n % size != 0 || size > LMQ_MAX_CONTEXT - n)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s%s' is %u, expected more than 1 and a part "
+                        "of '%s', %u",
+                        r->family->gguf.name, group, size, chosen + 1, n);
+    if (!sees_tail)
+        lmq_hparams_refuse(r->h, "'%s' false", tail + 1);
+    *n_behind = size - 1;
+    return LMQ_OK;
+}
+
+/* The context ends where it would no longer see everything. */
+enum lmq_status
+lmq_gguf_read_indexer(struct lmq_gguf_reader *r)
+{
+    uint64_t keys = r->family->gguf.keys;
+    uint32_t n = 0, size = 1, n_behind = 0;
+
+    if ((keys & LMQ_GGUF_INDEXER) == 0)
+        return LMQ_OK;
+    enum lmq_status status =
+        lmq_gguf_read_count(r, "attention.indexer.block_size", &size);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_count(r, chosen + 1, &n);
+    if (status == LMQ_OK && n == 0)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is missing or 0", r->key);
+    if (status != LMQ_OK)
+        return status;
+    if (size == 0 || n > LMQ_MAX_CONTEXT / size)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is %u, of %u each", r->key, n, size);
+    n *= size;
+    if ((keys & LMQ_GGUF_GROUPS) != 0)
+        status = read_groups(r, n, &n_behind);
+    n += n_behind;
+    r->source->n_chosen = n;
+    r->h->context_end = n;
+    if (r->h->context > n)
+        r->h->context = n;
+    return status;
+}
+
+uint32_t
+lmq_gguf_groups_end(uint32_t end)
+{
+    uint32_t n = end / LMQ_GGUF_GROUP;
+
+    return (n == 0 ? 1 : n) * LMQ_GGUF_GROUP + LMQ_GGUF_GROUP - 1;
+}
+
+uint32_t
+lmq_gguf_choosing_layer(const struct lmq_hparams *h)
+{
+    uint32_t i = 0;
+
+    while (i < h->n_layers && !lmq_layer_has_keys(h, i))
+        i++;
+    return i;
+}
+
+void
+lmq_gguf_write_groups(struct lmq_gguf_builder *builder,
+                      const struct lmq_hparams *h)
+{
+    uint32_t first = lmq_gguf_choosing_layer(h);
+
+    lmq_gguf_put_u32(builder, ".attention.indexer.head_count", 1);
+    lmq_gguf_put_u32(builder, ".attention.indexer.key_length",
+                     LMQ_GGUF_INDEX_DIM);
+    lmq_gguf_put_u32(builder, chosen,
+                     h->context_end - (LMQ_GGUF_GROUP - 1));
+    lmq_gguf_put_u32(builder, group, LMQ_GGUF_GROUP);
+    lmq_gguf_put_bool(builder, tail, true);
+    lmq_gguf_put_array(builder, ".attention.indexer.types", LMQ_GGUF_BOOL,
+                       h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_bool(builder, i <= first);
+}
+
+/* ---- GLM 5 next ---- */
+
+void
+lmq_gguf_begin_glm5next(struct lmq_hparams *h)
+{
+    lmq_gguf_begin_sigmoid(h);
+    h->stream_kind = LMQ_STREAMS_HYPER;
+    h->stream_gain = 2;
+    h->has_stream_mean = true;
+}
+
+/* Columns are made to sum to 1 once, whatever is said. */
+void
+lmq_gguf_finish_glm5next(struct lmq_hparams *h,
+                         const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    if (h->stream_rounds == 0)
+        h->stream_rounds = 1;
+    if (h->n_streams < 2) {
+        lmq_hparams_refuse(h, "'hyper_connection.count' %u", h->n_streams);
+        h->n_streams = 0;
+    }
+    if (h->rotary_dim > 0)
+        lmq_hparams_refuse(h, "'rope.dimension_count' %u", h->rotary_dim);
+}
