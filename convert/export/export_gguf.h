@@ -25,6 +25,7 @@ enum lmq_gguf_stored {
     LMQ_GGUF_STORED_Q8_0,
     LMQ_GGUF_STORED_Q4_0, /* of a container's 4 bits; nothing is rounded to */
     LMQ_GGUF_STORED_Q5_0, /* likewise */
+    LMQ_GGUF_STORED_MXFP4, /* of what is stored so; likewise */
     LMQ_GGUF_STORED_COUNT
 };
 

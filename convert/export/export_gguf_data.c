@@ -226,6 +226,40 @@ take_block(struct cost *cost, enum lmq_gguf_stored type, const int8_t *q,
     return true;
 }
 
+/* One block of floats of four bits, which the source has. Its scale may have
+ * been larger: with the largest number at 8 or 12 halves the others are codes,
+ * too. */
+static bool
+take_mxfp4(struct cost *cost, const float *x, unsigned char *out)
+{
+    static const float codes[] = {0, 1, 2, 3, 4, 6, 8, 12}; /* halves */
+    float most = 0;
+    int exponent = 0;
+
+    for (size_t i = 0; i < LMQ_GGUF_BLOCK; i++)
+        most = fmaxf(most, fabsf(x[i]));
+    if (!isfinite(most))
+        return false;
+    if (most > 0)
+        frexpf(most, &exponent);
+    exponent = most > 0 ? exponent - 4 + 128 : 0;
+    exponent = exponent < 0 ? 0 : exponent > 254 ? 254 : exponent;
+    out[0] = (unsigned char)exponent;
+    memset(out + 1, 0, LMQ_GGUF_BLOCK / 2);
+    for (size_t i = 0; i < LMQ_GGUF_BLOCK; i++) {
+        float halves = ldexpf(fabsf(x[i]), 128 - exponent);
+        unsigned code = 0;
+        while (code < 7 && codes[code] < halves)
+            code++;
+        if (codes[code] < halves || codes[code] > halves)
+            return false;
+        code |= signbit(x[i]) ? 8 : 0;
+        out[1 + i % 16] |= (unsigned char)(i < 16 ? code : code << 4);
+        cost->sum_sq += (double)x[i] * (double)x[i];
+    }
+    return true;
+}
+
 /* A row of int8 that is there, or of floats. */
 static bool
 encode_row(struct cost *cost, const struct lmq_gguf_target *target,
@@ -241,7 +275,9 @@ encode_row(struct cost *cost, const struct lmq_gguf_target *target,
                              n_cols, out);
     for (size_t i = 0; i < n_cols / LMQ_GGUF_BLOCK; i++) {
         size_t at = (size_t)row * n_cols + LMQ_GGUF_BLOCK * i;
-        is_fine &= is_int8
+        is_fine &= target->type == LMQ_GGUF_STORED_MXFP4
+                       ? take_mxfp4(cost, worker->x + at, out + size * i)
+                   : is_int8
                        ? take_block(cost, target->type, worker->q + at,
                                     worker->scales[at / LMQ_GGUF_BLOCK],
                                     out + size * i)
@@ -270,6 +306,7 @@ write_range(void *context, const struct lmq_range *range, void *state,
     uint64_t row = range->at / n_cols, n_rows = range->n / n_cols;
     struct cost cost = {0};
     bool is_int8 = type->n == LMQ_GGUF_BLOCK &&
+                   target->type != LMQ_GGUF_STORED_MXFP4 &&
                    lmq_q8_is_stored(source, LMQ_GGUF_BLOCK);
     enum lmq_status status =
         is_int8 ? lmq_q8_read_rows(checkpoint, source, row, (size_t)n_rows,

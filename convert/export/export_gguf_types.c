@@ -3,6 +3,8 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/text/name_table.h"
 #include "convert/export/export_gguf.h"
@@ -18,6 +20,7 @@ const struct lmq_gguf_stored_type
         [LMQ_GGUF_STORED_Q8_0] = {"q8_0", 8, 7, 32, 34},
         [LMQ_GGUF_STORED_Q4_0] = {"q4_0", 2, 2, 32, 18},
         [LMQ_GGUF_STORED_Q5_0] = {"q5_0", 6, 8, 32, 22},
+        [LMQ_GGUF_STORED_MXFP4] = {"mxfp4", 39, 38, 32, 17},
 };
 
 bool
@@ -65,6 +68,19 @@ block_type(const struct lmq_tensor *tensor)
                                      : LMQ_GGUF_STORED_Q8_0;
 }
 
+/* Its blocks are in the order of the file, whatever its rows are in. */
+static bool
+is_mxfp4(const struct lmq_tensor *tensor)
+{
+    const struct lmq_view *view = &tensor->view;
+
+    return tensor->encoding != NULL && strcmp(tensor->encoding, "mxfp4") == 0 &&
+           tensor->joined == NULL && view->pitch == 0 &&
+           view->columns.inner == 0 && view->column_pairs.n == 0 &&
+           view->map == LMQ_MAP_NONE && !view->has_unit_rows &&
+           !(view->times > 0) && !(view->plus > 0);
+}
+
 /* The type that keeps every bit, but for FP8 with scales: bfloat16 rounds it,
  * and is what its models are passed on in. */
 static enum lmq_gguf_stored
@@ -72,6 +88,8 @@ own_type(const struct lmq_tensor *tensor)
 {
     bool fits = tensor->n_cols % 32 == 0;
 
+    if (fits && is_mxfp4(tensor))
+        return LMQ_GGUF_STORED_MXFP4;
     if (tensor->blocks != NULL || lmq_q8_is_stored(tensor, 32))
         return fits ? block_type(tensor) : LMQ_GGUF_STORED_F32;
     if (tensor->dtype == LMQ_DTYPE_F16)
@@ -100,7 +118,8 @@ lmq_gguf_choose_type(const struct lmq_gguf_target *target,
         if (other == type)
             continue;
         if (lmq_gguf_stored_types[other].n != LMQ_GGUF_BLOCK ||
-            lmq_gguf_stored_types[type].n != LMQ_GGUF_BLOCK)
+            lmq_gguf_stored_types[type].n != LMQ_GGUF_BLOCK ||
+            other == LMQ_GGUF_STORED_MXFP4 || type == LMQ_GGUF_STORED_MXFP4)
             return LMQ_GGUF_STORED_F32;
         type = LMQ_GGUF_STORED_Q8_0; /* has the values of both */
     }

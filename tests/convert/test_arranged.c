@@ -1,5 +1,6 @@
 /*
- * test_arranged.c - what files have in other pieces, or in another order.
+ * test_arranged.c - what files have in other pieces, or in another order; and
+ * what GGUF has in the blocks that a checkpoint has.
  */
 #include "config.h"
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "tests/build/build_gguf.h"
 #include "tests/build/suite.h"
 #include "tests/convert/exports.h"
 #include "tests/families/family.h"
@@ -118,6 +120,44 @@ START_TEST(whole_numbers_in_another_order_become_floats)
 }
 END_TEST
 
+/* Each block at a scale of its own, some larger than its numbers need. */
+START_TEST(floats_of_four_bits_keep_their_blocks)
+{
+    static const char gate[] = "blk.0.ffn_gate.weight";
+    const struct lmq_export_options to = {.to = "gguf"};
+    struct build_model *model = build_model(&even, 9);
+    struct gguf gguf = {0};
+    size_t at = 0;
+
+    while (strstr(model->tensors[at].name, "gate_proj") == NULL)
+        at++;
+    size_t n = model->tensors[at].n_elements / 32 * 17;
+    unsigned char *blocks = malloc(n);
+    ck_assert_ptr_nonnull(blocks);
+    for (size_t i = 0; i < n; i++)
+        blocks[i] = (unsigned char)(i % 17 == 0   ? 90 + i * 7 % 60
+                                    : i % 34 < 17 ? i * 37
+                                                  : i & 0x11);
+    gguf_llama_keys(&gguf, model);
+    gguf_llama_tensors(&gguf, model, 0, at);
+    gguf_tensor(&gguf, gate, model->tensors[at].dims, 2, 39, blocks, n);
+    gguf_llama_tensors(&gguf, model, at + 1, model->n_tensors - at - 1);
+    save_gguf(&gguf, in_folder("fp4.gguf"));
+    free(blocks);
+    build_free(model);
+    struct lmq_report *report =
+        export_to(in_folder("fp4.gguf"), in_folder("again.gguf"), &to);
+    ck_assert(lmq_report_number(report, "is_lossless") == 1);
+    lmq_report_free(report);
+    struct lmq_checkpoint *checkpoint =
+        open_checkpoint(in_folder("again.gguf"));
+    ck_assert_str_eq(lmq_checkpoint_find_name(checkpoint, gate)->encoding,
+                     "mxfp4");
+    lmq_checkpoint_close(checkpoint);
+    assert_equal_weights(in_folder("fp4.gguf"), in_folder("again.gguf"));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -125,6 +165,7 @@ main(void)
         what_is_not_finite_is_named_as_it_stands,
         convolutions_of_a_gguf_stay_float,
         whole_numbers_in_another_order_become_floats,
+        floats_of_four_bits_keep_their_blocks,
     };
 
     return RUN_SUITE("arranged", tests);
