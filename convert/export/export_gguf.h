@@ -26,6 +26,7 @@ enum lmq_gguf_stored {
     LMQ_GGUF_STORED_Q4_0, /* of a container's 4 bits; nothing is rounded to */
     LMQ_GGUF_STORED_Q5_0, /* likewise */
     LMQ_GGUF_STORED_MXFP4, /* of what is stored so; likewise */
+    LMQ_GGUF_STORED_I32,  /* of tables */
     LMQ_GGUF_STORED_COUNT
 };
 

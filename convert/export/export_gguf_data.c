@@ -134,6 +134,10 @@ encode_floats(struct cost *cost, enum lmq_gguf_stored type, const float *x,
         float stored = x[i];
         if (type == LMQ_GGUF_STORED_F32) {
             lmq_store_f32le(out + 4 * i, x[i]);
+        } else if (type == LMQ_GGUF_STORED_I32) {
+            if (!(x[i] >= 0 && x[i] < 16777216)) /* no number of an expert */
+                return false;
+            lmq_store_u32le(out + 4 * i, (uint32_t)x[i]);
         } else if (type == LMQ_GGUF_STORED_F16) {
             uint16_t half = lmq_f32_to_f16(x[i]);
             stored = lmq_f16_to_f32(half);

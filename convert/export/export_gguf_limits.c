@@ -228,6 +228,9 @@ scale_of_all(const struct lmq_hparams *h)
     return h->rope_factor > 1 ? (gain - 1) / (0.1 * log(h->rope_factor)) : 1;
 }
 
+/* It turns what chooses pools by matrices of this size at least. */
+#define INDEX_UNIT 64
+
 /* Those of hyper-connections; and what must be there beside them. */
 static void
 note_hyper(const struct lmq_gguf_plan *plan, const char *name)
@@ -246,6 +249,11 @@ note_hyper(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants routers "
                       "with a correction",
                       name);
+    if (h->index_dim % INDEX_UNIT != 0)
+        lmq_notes_add(plan->notes,
+                      "llama.cpp does not compute this '%s': it wants what "
+                      "chooses pools in multiples of %d dimensions, not %u",
+                      name, INDEX_UNIT, h->index_dim);
 }
 
 static void
@@ -280,6 +288,9 @@ note_rope(const struct lmq_gguf_plan *plan, const char *name)
     if (is_yarn && (plan->family->gguf.keys & LMQ_GGUF_LATENT) != 0 &&
         strcmp(name, "deepseek2") != 0 && other_than(scale_of_all(h), 1))
         note_other(plan, name, "takes 1 for mscale");
+    if (is_yarn && (plan->family->gguf.keys & LMQ_GGUF_POOLS) != 0 &&
+        other_than(h->rope_attention_factor, 1))
+        note_other(plan, name, "takes 1 for the attention factor");
     if (is_yarn && strcmp(name, "gemma3") == 0 && h->sliding_window > 0 &&
         other_than(h->rope_attention_factor,
                    lmq_rope_yarn_gain(h->rope_factor, 1)))

@@ -8,6 +8,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of keys that are values, and of results that have matrices by parts. */
+static const char *
+pool_name(const struct lmq_place *place)
+{
+    switch ((int)place->role) {
+    case LMQ_ROLE_ATTN_K:
+        return "attn_kv";
+    case LMQ_ROLE_ATTN_K_NORM:
+        return "attn_kv_a_norm";
+    case LMQ_ROLE_ATTN_OUT:
+        return "attn_output_b";
+    default:
+        return NULL;
+    }
+}
+
 /* What in a recurrent layer has another name than ours. */
 static const char *
 recurrent_name(const struct lmq_hparams *h, const struct lmq_place *place)
@@ -68,6 +84,8 @@ lmq_gguf_target_name(const struct lmq_gguf_plan *plan,
     if (place->layer >= 0 &&
         lmq_layer_is(&plan->written, (size_t)place->layer, LMQ_LAYER_DELTA))
         odd = recurrent_name(&plan->written, place);
+    else if ((family->gguf.keys & LMQ_GGUF_POOLS) != 0)
+        odd = pool_name(place);
     switch ((int)place->role) {
     case LMQ_ROLE_ATTN_Q:
     case LMQ_ROLE_ATTN_K:

@@ -89,7 +89,11 @@ shape_target(const struct lmq_gguf_plan *plan, struct lmq_gguf_target *target)
     bool has_items = first->place.item >= 0;
     uint64_t n_rows = rows_of_vector(plan, first->place.role);
 
-    if (has_items && first->n_dims == 2) {
+    if (first->place.role == LMQ_ROLE_ATTN_OUT_A) {
+        target->n_dims = 2; /* one part below the other */
+        target->dims[0] = target->n_rows;
+        target->dims[1] = target->n_cols;
+    } else if (has_items && first->n_dims == 2) {
         target->n_dims = 3;
         target->dims[0] = target->n_sources;
         target->dims[1] = first->n_rows;
@@ -149,6 +153,7 @@ arrange(struct lmq_gguf_plan *plan, const struct lmq_checkpoint *checkpoint,
 {
     const struct lmq_gguf_form *form = &plan->family->gguf;
     struct lmq_source as = {
+        .has_rotary_pairs = form->has_rotary_pairs,
         .has_tiled_values = form->has_tiled_values,
         .has_decay_itself = (form->keys & LMQ_GGUF_ANY_STATE) != 0,
         .has_decay_above = (form->keys & LMQ_GGUF_DECAY_FLOOR) != 0,
@@ -285,7 +290,9 @@ lay_out(struct lmq_gguf_plan *plan, const enum lmq_gguf_stored *wanted,
         if (!lmq_u64_add(at, target->size, &at) ||
             !lmq_u64_align(at, LMQ_GGUF_DATA_ALIGN, &at))
             return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0, "is too large");
-        most[target->type] += lmq_gguf_stays_float(target) ? 0 : n;
+        if (target->type != LMQ_GGUF_STORED_I32 &&
+            !lmq_gguf_stays_float(target))
+            most[target->type] += n;
     }
     for (int i = 0; i < LMQ_GGUF_STORED_COUNT; i++)
         if (most[i] > most[plan->mostly])

@@ -21,6 +21,7 @@ const struct lmq_gguf_stored_type
         [LMQ_GGUF_STORED_Q4_0] = {"q4_0", 2, 2, 32, 18},
         [LMQ_GGUF_STORED_Q5_0] = {"q5_0", 6, 8, 32, 22},
         [LMQ_GGUF_STORED_MXFP4] = {"mxfp4", 39, 38, 32, 17},
+        [LMQ_GGUF_STORED_I32] = {"i32", 26, 0, 1, 4},
 };
 
 bool
@@ -29,6 +30,8 @@ lmq_gguf_stays_float(const struct lmq_gguf_target *target)
     if (target->n_dims == 1 || target->n_sources == 0)
         return true;
     enum lmq_role role = target->sources[0]->place.role;
+    if (role == LMQ_ROLE_POOL_BIAS || role == LMQ_ROLE_INDEX_BIAS)
+        return true;
     if (target->sources[0]->place.part != LMQ_PART_WEIGHT) /* of experts */
         return true;
     return role == LMQ_ROLE_ROUTER || role == LMQ_ROLE_POSITIONS ||
@@ -101,10 +104,20 @@ own_type(const struct lmq_tensor *tensor)
     return LMQ_GGUF_STORED_F32;
 }
 
+/* Its numbers name experts. */
+static bool
+is_table(const struct lmq_gguf_target *target)
+{
+    return target->n_sources > 0 &&
+           target->sources[0]->place.role == LMQ_ROLE_TOKEN_EXPERTS;
+}
+
 enum lmq_gguf_stored
 lmq_gguf_choose_type(const struct lmq_gguf_target *target,
                      const enum lmq_gguf_stored *wanted)
 {
+    if (is_table(target))
+        return LMQ_GGUF_STORED_I32;
     if (lmq_gguf_stays_float(target))
         return LMQ_GGUF_STORED_F32;
     if (wanted != NULL && *wanted == LMQ_GGUF_STORED_Q8_0 &&

@@ -15,6 +15,22 @@
 
 /* ---- Parts ---- */
 
+/* Pairs of columns, of what looks at heads whose values turn; rows are put in
+ * pairs by who writes them. */
+static void
+turn_columns(const struct lmq_checkpoint *checkpoint,
+             const struct lmq_source *as, struct lmq_tensor *tensor)
+{
+    struct lmq_rope_rows columns =
+        lmq_rope_columns(&checkpoint->hparams, &tensor->place);
+    struct lmq_rope_rows *pairs = &tensor->view.column_pairs;
+
+    if (!as->has_rotary_pairs || columns.n == 0 || pairs->turns_back)
+        return;
+    columns.to_pairs = true;
+    *pairs = pairs->n > 0 ? (struct lmq_rope_rows){0} : columns;
+}
+
 /* A source of the same arrangement has it already, and it is taken away. */
 static void
 turn(const struct lmq_checkpoint *checkpoint, const struct lmq_source *as,
@@ -34,6 +50,7 @@ turn(const struct lmq_checkpoint *checkpoint, const struct lmq_source *as,
         view->columns = view->columns.inner > 0
                             ? (struct lmq_shuffle){0}
                             : lmq_shuffle_inverse(&columns);
+    turn_columns(checkpoint, as, tensor);
     lmq_tensor_scale(tensor, as);
     if (as->has_decay_itself && tensor->place.role == LMQ_ROLE_DELTA_DECAY)
         view->map = view->map != LMQ_MAP_NONE ? LMQ_MAP_NONE

@@ -89,6 +89,16 @@ find_row(const struct lmq_rope_rows *rows, uint64_t row, uint64_t *i)
 }
 
 uint64_t
+lmq_rope_row_to_halves(const struct lmq_rope_rows *rows, uint64_t row)
+{
+    uint64_t i;
+
+    if (!find_row(rows, row, &i))
+        return row;
+    return row - i + i / 2 + i % 2 * (rows->n / 2);
+}
+
+uint64_t
 lmq_rope_row_stored(const struct lmq_rope_rows *rows, uint64_t row)
 {
     uint64_t i, half = rows->n / 2;
@@ -97,17 +107,9 @@ lmq_rope_row_stored(const struct lmq_rope_rows *rows, uint64_t row)
         return row;
     if (rows->turns_back)
         return i < half ? row + half : row - half;
+    if (rows->to_pairs)
+        return lmq_rope_row_to_halves(rows, row);
     return row - i + (i < half ? 2 * i : 2 * (i - half) + 1);
-}
-
-uint64_t
-lmq_rope_row_to_halves(const struct lmq_rope_rows *rows, uint64_t row)
-{
-    uint64_t i;
-
-    if (!find_row(rows, row, &i))
-        return row;
-    return row - i + i / 2 + i % 2 * (rows->n / 2);
 }
 
 uint64_t

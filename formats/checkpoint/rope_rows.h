@@ -15,6 +15,7 @@
 struct lmq_rope_rows {
     uint32_t head_dim, first, n;
     bool turns_back; /* stored as halves that have changed places */
+    bool to_pairs;   /* the other way: of what is stored in halves the pairs */
 };
 
 /* Those of a tensor; what recurrent layers call queries and keys does not

@@ -346,9 +346,14 @@ const struct lmq_family lmq_further_families[] = {
             .begin = lmq_hf_begin_deepseek4,
             .windows = lmq_hf_windows_deepseek4,
             .finish = lmq_hf_finish_deepseek4},
-     .gguf = {.name = "deepseek4", .keys = LLAMA_KEYS,
-              .why_not = "pools and tables of tokens are read from folders "
-                         "alone"}},
+     .gguf = {.name = "deepseek4",
+              .keys = LMQ_GGUF_RMS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_WINDOW | LMQ_GGUF_FURTHER |
+                      LMQ_GGUF_POOLS | LMQ_GGUF_HYPER | LMQ_GGUF_LIMITS,
+              .has_rotary_pairs = true, .limits_gates = true,
+              .limits_all_gates = true, .head = LMQ_GGUF_HEAD_MUST,
+              .begin = lmq_gguf_begin_deepseek4,
+              .finish = lmq_gguf_finish_deepseek4}},
     {.name = "orion", .norm = LMQ_NORM_LAYER,
      .hf = {.classes = {{"OrionForCausalLM", "orion", NULL, false}},
             RMS_EPS(1e-5), .context = 4096, .theta = 10000,

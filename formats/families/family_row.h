@@ -178,6 +178,9 @@ enum {
  * positions, in layers that stand still. */
 #define LMQ_GGUF_HYPER ((uint64_t)0x2000000000)
 #define LMQ_GGUF_GROUPS ((uint64_t)0x4000000000)
+/* Pools of keys that are values, which turn by another base than what has only
+ * a window; tables of experts by tokens. */
+#define LMQ_GGUF_POOLS ((uint64_t)0x8000000000)
 
 /* Layers with states whose heads are counted; with states, whichever rule they
  * follow; layers without keys among others, by the numbers of these. */

@@ -350,6 +350,9 @@ place_tensors(struct lmq_checkpoint *checkpoint,
             if (tensor->place.role == LMQ_ROLE_ATTN_GATE_A)
                 tensor->place.role = LMQ_ROLE_ATTN_GATE;
         }
+        if ((family->gguf.keys & LMQ_GGUF_POOLS) != 0 &&
+            tensor->place.role == LMQ_ROLE_ATTN_KV_A_NORM)
+            tensor->place.role = LMQ_ROLE_ATTN_K_NORM; /* one head's */
         if (family->gguf.has_late_norm_name &&
             tensor->place.role == LMQ_ROLE_EMBEDDING_NORM)
             tensor->place.role = LMQ_ROLE_OUTPUT_NORM;

@@ -299,6 +299,7 @@ static enum lmq_status (*const steps[])(struct lmq_gguf_reader *r) = {
     lmq_gguf_read_heads,
     lmq_gguf_read_window,
     lmq_gguf_read_kinds,
+    lmq_gguf_read_pools,
     lmq_gguf_read_streams,
     lmq_gguf_read_parts,
     lmq_gguf_read_alibi,
@@ -442,6 +443,9 @@ as_written(const struct lmq_family *family, const struct lmq_hparams *h)
 
     written.rotary_dim = lmq_hparams_rotary_dim(h);
     written.value_dim = lmq_hparams_value_dim(h);
+    if ((family->gguf.keys & LMQ_GGUF_POOLS) != 0 &&
+        !(h->rope_local_theta > 0))
+        written.rope_local_theta = h->rope_theta;
     if (!(written.attn_scale > 0))
         written.attn_scale = 1 / sqrt((double)h->head_dim);
     if (h->n_experts > 0 && !(family->gguf.keys & LMQ_GGUF_EXPERT_DIM))
@@ -527,7 +531,9 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
     if ((family->gguf.keys & LMQ_GGUF_ROUTER) != 0 &&
         speaks_of_experts(family, hparams))
         lmq_gguf_write_router(builder, hparams);
-    if (family->gguf.keys & LMQ_GGUF_ROPE)
+    if (family->gguf.keys & LMQ_GGUF_POOLS)
+        lmq_gguf_write_pools(builder, hparams);
+    if (family->gguf.keys & (LMQ_GGUF_ROPE | LMQ_GGUF_POOLS))
         lmq_gguf_write_rope(builder, family, hparams);
     if (family->gguf.keys & (LMQ_GGUF_DELTA | LMQ_GGUF_LIGHTNING))
         lmq_gguf_write_delta(builder, hparams);

@@ -34,7 +34,11 @@ read_yarn(struct lmq_gguf_reader *r, double gain)
         status = lmq_gguf_read_number(r, "rope.scaling.yarn_beta_slow",
                                       &h->rope_beta_slow);
     h->rope_scaling = LMQ_ROPE_YARN;
-    h->rope_attention_factor = gain * lmq_rope_yarn_gain(h->rope_factor, 1);
+    /* With pools there is no usual gain. */
+    h->rope_attention_factor =
+        gain * ((r->family->gguf.keys & LMQ_GGUF_POOLS) != 0
+                    ? 1
+                    : lmq_rope_yarn_gain(h->rope_factor, 1));
     if (status == LMQ_OK && (r->family->gguf.keys & LMQ_GGUF_GROWTH) != 0) {
         /* What scales all dimensions goes against the usual gain. */
         status = lmq_gguf_read_number(r, "rope.scaling.yarn_log_multiplier",
@@ -138,7 +142,7 @@ lmq_gguf_read_rope(struct lmq_gguf_reader *r)
     char type[64];
     enum lmq_status status = LMQ_OK;
 
-    if (!(r->family->gguf.keys & LMQ_GGUF_ROPE))
+    if (!(r->family->gguf.keys & (LMQ_GGUF_ROPE | LMQ_GGUF_POOLS)))
         return LMQ_OK;
     h->rope_factor = 0;
     /* scale_linear is the older name. */
@@ -182,7 +186,9 @@ write_yarn(struct lmq_gguf_builder *builder,
 {
     double stretch = log(h->rope_factor);
     double gain = h->rope_attention_factor /
-                  lmq_rope_yarn_gain(h->rope_factor, 1);
+                  ((family->gguf.keys & LMQ_GGUF_POOLS) != 0
+                       ? 1
+                       : lmq_rope_yarn_gain(h->rope_factor, 1));
 
     if (family->gguf.keys & LMQ_GGUF_LATENT) {
         double scale = h->attn_scale > 0

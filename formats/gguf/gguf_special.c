@@ -214,7 +214,13 @@ lmq_gguf_write_alibi(struct lmq_gguf_builder *builder,
 
 /* ---- Experts ---- */
 
-enum { GATING_UNSAID, GATING_SOFTMAX, GATING_SIGMOID, GATING_CHOSEN };
+enum {
+    GATING_UNSAID,
+    GATING_SOFTMAX,
+    GATING_SIGMOID,
+    GATING_CHOSEN,
+    GATING_ROOT_SOFTPLUS
+};
 
 /* How many layers stand before the first with a router; none without one. */
 static uint32_t
@@ -253,6 +259,7 @@ read_router(struct lmq_gguf_reader *r)
         [GATING_SOFTMAX] = LMQ_ROUTER_SOFTMAX,
         [GATING_SIGMOID] = LMQ_ROUTER_SIGMOID,
         [GATING_CHOSEN] = LMQ_ROUTER_SOFTMAX_CHOSEN,
+        [GATING_ROOT_SOFTPLUS] = LMQ_ROUTER_ROOT_SOFTPLUS,
     };
     struct lmq_hparams *h = r->h;
     uint32_t gating = GATING_UNSAID, n_shared = 0;
@@ -267,7 +274,7 @@ read_router(struct lmq_gguf_reader *r)
         status = lmq_gguf_read_count(r, "expert_shared_count", &n_shared);
     if (status != LMQ_OK)
         return status;
-    if (gating > GATING_CHOSEN)
+    if (gating > GATING_ROOT_SOFTPLUS)
         lmq_hparams_refuse(h, "expert_gating_func %u", gating);
     else if (gating != GATING_UNSAID) /* or the family's own */
         h->router = kinds[gating];
@@ -312,6 +319,7 @@ lmq_gguf_write_router(struct lmq_gguf_builder *builder,
         [LMQ_ROUTER_SOFTMAX] = GATING_SOFTMAX,
         [LMQ_ROUTER_SOFTMAX_CHOSEN] = GATING_CHOSEN,
         [LMQ_ROUTER_SIGMOID] = GATING_SIGMOID,
+        [LMQ_ROUTER_ROOT_SOFTPLUS] = GATING_ROOT_SOFTPLUS,
     };
 
     lmq_gguf_put_u32(builder, ".expert_shared_count",

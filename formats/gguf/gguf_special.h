@@ -92,6 +92,9 @@ void lmq_gguf_finish_smollm3(struct lmq_hparams *hparams,
                              const struct lmq_gguf_evidence *evidence);
 
 /* (gguf_pools.c) */
+void lmq_gguf_begin_deepseek4(struct lmq_hparams *hparams);
+void lmq_gguf_finish_deepseek4(struct lmq_hparams *hparams,
+                               const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_begin_glm5next(struct lmq_hparams *hparams);
 void lmq_gguf_finish_glm5next(struct lmq_hparams *hparams,
                               const struct lmq_gguf_evidence *evidence);

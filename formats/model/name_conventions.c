@@ -305,6 +305,8 @@ const struct lmq_convention lmq_conventions[] = {
     {"blk.#.shortconv.conv", LMQ_ROLE_DELTA_CONV, READ},
     {"blk.#.shortconv.out_proj", LMQ_ROLE_ATTN_OUT, READ},
     {"blk.#.ssm_out", LMQ_ROLE_ATTN_OUT, READ},
+    {"blk.#.attn_kv", LMQ_ROLE_ATTN_K, READ}, /* DeepSeek V4 */
+    {"blk.#.attn_output_b", LMQ_ROLE_ATTN_OUT, READ},
     /* Gemma 4; its experts are GGUF's in another order of words */
     {"embed_tokens_per_layer", LMQ_ROLE_INPUTS, READ},
     {"per_layer_model_projection", LMQ_ROLE_INPUTS_PROJ, READ},

@@ -176,6 +176,8 @@ static const struct {
     {false, "self_attn.diagonal_decay", computed},
     {false, "freqs_cos", computed},
     {false, "freqs_sin", computed},
+    {false, ".exp_probs_b_vl.bias", other_senses},
+    {false, ".ffn.gate.bias_vl", other_senses},
     {true, "v_head.", "it judges texts, for training"},
     {true, "early_exit_gate.", "it says where to stop, and nobody does"},
     {true, "vision_tower.", other_senses},

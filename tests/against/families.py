@@ -98,6 +98,8 @@ DEEPSEEK4 = dict(
     mlp_layer_types=["hash_moe"] * 2 + ["moe"] * 3, swiglu_limit=1.5,
     moe_intermediate_size=48, n_routed_experts=8, num_experts_per_tok=3,
     n_shared_experts=1, num_nextn_predict_layers=0)
+DEEPSEEK4_BY_128 = dict(DEEPSEEK4, index_head_dim=64, compress_rates={
+    "compressed_sparse_attention": 4, "heavily_compressed_attention": 128})
 
 LAGUNA = dict(SIZES, **EXPERTS, head_dim=16, num_key_value_heads=2,
               shared_expert_intermediate_size=40, sliding_window=WINDOW)
@@ -481,6 +483,10 @@ TABLE = [
                                               mscale_all_dim=1.0))),
     ("DeepSeek V4", "deepseek_v4", DEEPSEEK4),
     ("DeepSeek V4 (yarn)", "deepseek_v4", dict(DEEPSEEK4,
+        rope_parameters=YARN)),
+    # As GGUF can say it.
+    ("DeepSeek V4 (pools of 128)", "deepseek_v4", DEEPSEEK4_BY_128),
+    ("DeepSeek V4 (pools of 128, yarn)", "deepseek_v4", dict(DEEPSEEK4_BY_128,
         rope_parameters=YARN)),
     ("GLM 5", "glm_moe_dsa", dict(LATENT, q_lora_rank=16, index_topk=192,
         index_head_dim=16, index_n_heads=2,

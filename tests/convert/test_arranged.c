@@ -158,6 +158,62 @@ START_TEST(floats_of_four_bits_keep_their_blocks)
 }
 END_TEST
 
+static bool
+has_bytes(const unsigned char *all, size_t n_all, const unsigned char *bytes,
+          size_t n)
+{
+    for (size_t i = 0; i + n <= n_all; i++)
+        if (memcmp(all + i, bytes, n) == 0)
+            return true;
+    return false;
+}
+
+/* DeepSeek V4's makers have rows and columns as llama.cpp has them. */
+START_TEST(columns_of_heads_that_turn_back_are_in_pairs_again)
+{
+    static const char *const names[] = {
+        "blk.0.attn_k.weight", "blk.0.attn_output_a.1.weight",
+        "blk.1.attn_compressor_ape.weight",
+        "blk.1.indexer_compressor_ape.weight",
+    };
+    struct family_model *model =
+        family_make(family_find("deepseek4"), 1, 0, 1);
+    const struct lmq_export_options to = {.to = "gguf", .type = "f32"};
+    size_t n_from, n_to;
+
+    family_write(model, in_folder("v4"));
+    lmq_report_free(export_to(in_folder("v4"), in_folder("v4.gguf"), &to));
+    struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("v4"));
+    unsigned char *from =
+        (unsigned char *)read_file(in_folder("v4/model.safetensors"), &n_from);
+    unsigned char *file =
+        (unsigned char *)read_file(in_folder("v4.gguf"), &n_to);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct lmq_tensor *tensor =
+            lmq_checkpoint_find_name(checkpoint, names[i]);
+        ck_assert_msg(tensor != NULL, "%s", names[i]);
+        ck_assert_int_eq(tensor->dtype, LMQ_DTYPE_F32);
+        size_t row = 4 * (size_t)tensor->n_cols;
+        size_t at = (size_t)tensor->offset + row * (size_t)tensor->view.first;
+        ck_assert_uint_le(at + row, n_from);
+        ck_assert_msg(has_bytes(file, n_to, from + at, row), "%s", names[i]);
+    }
+    lmq_checkpoint_close(checkpoint);
+    checkpoint = open_checkpoint(in_folder("v4.gguf"));
+    const struct lmq_tensor *table =
+        lmq_checkpoint_find_name(checkpoint, "blk.1.ffn_gate_tid2eid.weight");
+    ck_assert_ptr_nonnull(table);
+    ck_assert_int_eq(table->dtype, LMQ_DTYPE_I32);
+    ck_assert_str_eq(
+        lmq_checkpoint_find_name(checkpoint, names[0])->stored_name,
+        "blk.0.attn_kv.weight");
+    lmq_checkpoint_close(checkpoint);
+    free(from);
+    free(file);
+    family_free(model);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -166,6 +222,7 @@ main(void)
         convolutions_of_a_gguf_stay_float,
         whole_numbers_in_another_order_become_floats,
         floats_of_four_bits_keep_their_blocks,
+        columns_of_heads_that_turn_back_are_in_pairs_again,
     };
 
     return RUN_SUITE("arranged", tests);

@@ -181,6 +181,9 @@ START_TEST(tables_that_can_be_computed_are_ignorable)
     ck_assert(lmq_name_why_ignored(
         "model.layers.3.self_attn.rotary_emb.inv_freq"));
     ck_assert(lmq_name_why_ignored("freqs_cos"));
+    ck_assert(lmq_name_why_ignored("blk.3.exp_probs_b_vl.bias"));
+    ck_assert(lmq_name_why_ignored("layers.3.ffn.gate.bias_vl"));
+    ck_assert(!lmq_name_why_ignored("blk.3.exp_probs_b.bias"));
     ck_assert(!lmq_name_why_ignored("model.norm.weight"));
     ck_assert(!lmq_name_why_ignored("inv_freq"));
     ck_assert(!lmq_name_why_ignored(""));

@@ -134,3 +134,109 @@ lmq_gguf_finish_glm5next(struct lmq_hparams *h,
     if (h->rotary_dim > 0)
         lmq_hparams_refuse(h, "'rope.dimension_count' %u", h->rotary_dim);
 }
+
+/* ---- DeepSeek V4 ---- */
+
+/* How many positions a pool stands for says how pools are made. */
+#define OVERLAP 4
+#define POOL 128
+
+static const char ratios[] = ".attention.compress_ratios";
+static const char tables[] = ".hash_layer_count";
+
+void
+lmq_gguf_begin_deepseek4(struct lmq_hparams *h)
+{
+    h->qk_norm = LMQ_QK_NORM_BARE_QUERIES;
+    h->has_turned_values = h->has_sinks = true;
+    h->overlap_size = OVERLAP;
+    h->pool_size = POOL;
+    h->rope_local_theta = 10000;
+    h->router = LMQ_ROUTER_ROOT_SOFTPLUS;
+    h->stream_kind = LMQ_STREAMS_HYPER;
+    h->stream_gain = 2;
+}
+
+static enum lmq_status
+read_ratios(struct lmq_gguf_reader *r)
+{
+    const struct lmq_gguf_value *list =
+        lmq_gguf_find(r->meta, lmq_gguf_key_of(r, ratios + 1));
+    struct lmq_hparams *h = r->h;
+
+    if (list == NULL || list->type != LMQ_GGUF_ARRAY ||
+        (list->item_type != LMQ_GGUF_I32 && list->item_type != LMQ_GGUF_U32) ||
+        list->count < h->n_layers)
+        return lmq_fail(r->err, LMQ_ERR_FORMAT, 0,
+                        "GGUF: '%s' is no number for each of %u layers",
+                        r->key, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        int64_t n = lmq_gguf_item_int(list, i);
+        if (n == OVERLAP)
+            h->layers[i] |= LMQ_LAYER_OVERLAP;
+        else if (n == POOL)
+            h->layers[i] |= LMQ_LAYER_POOL;
+        else if (n != 0)
+            lmq_hparams_refuse(h, "a %lld in '%s'", (long long)n, ratios + 1);
+    }
+    return LMQ_OK;
+}
+
+/* Tables choose the experts of the first layers. */
+enum lmq_status
+lmq_gguf_read_pools(struct lmq_gguf_reader *r)
+{
+    uint32_t n_tables = 0;
+
+    if ((r->family->gguf.keys & LMQ_GGUF_POOLS) == 0)
+        return LMQ_OK;
+    enum lmq_status status = read_ratios(r);
+    if (status == LMQ_OK)
+        status = lmq_gguf_read_count(r, tables + 1, &n_tables);
+    for (uint32_t i = 0; i < n_tables && i < r->h->n_layers; i++)
+        r->h->layers[i] |= LMQ_LAYER_TOKENS;
+    return status;
+}
+
+void
+lmq_gguf_write_pools(struct lmq_gguf_builder *builder,
+                     const struct lmq_hparams *h)
+{
+    uint32_t n_tables = 0;
+
+    lmq_gguf_put_array(builder, ratios, LMQ_GGUF_I32, h->n_layers);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        lmq_gguf_add_u32(builder, lmq_layer_is(h, i, LMQ_LAYER_OVERLAP)
+                                      ? h->overlap_size
+                                  : lmq_layer_is(h, i, LMQ_LAYER_POOL)
+                                      ? h->pool_size
+                                      : 0);
+    while (n_tables < h->n_layers &&
+           lmq_layer_is(h, n_tables, LMQ_LAYER_TOKENS))
+        n_tables++;
+    lmq_gguf_put_u32(builder, tables, n_tables);
+}
+
+/* What a folder must not say of it either. */
+void
+lmq_gguf_finish_deepseek4(struct lmq_hparams *h,
+                          const struct lmq_gguf_evidence *evidence)
+{
+    (void)evidence;
+    h->hidden_dim = h->expert_dim;
+    h->router_corrects = true;
+    if (h->n_streams < 2 || h->stream_rounds == 0)
+        lmq_hparams_refuse(h, "'hyper_connection.count' %u with "
+                              "'sinkhorn_iterations' %u",
+                           h->n_streams, h->stream_rounds);
+    if (h->n_kv_heads != 1)
+        lmq_hparams_refuse(h, "'attention.head_count_kv' %u", h->n_kv_heads);
+    if (!(h->glu_limit > 0))
+        lmq_hparams_refuse(h, "'swiglu_clamp_exp' %g", h->glu_limit);
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_is(h, i, LMQ_LAYER_OVERLAP) && h->index_topk == 0)
+            lmq_hparams_refuse(h, "'%s' 0", chosen + 1);
+    if (h->n_out_groups == 0 || h->n_heads % h->n_out_groups != 0)
+        lmq_hparams_refuse(h, "'attention.output_group_count' %u for %u heads",
+                           h->n_out_groups, h->n_heads);
+}

@@ -19,7 +19,7 @@ static const struct {
     {"mimo2-library", "has no experts, it would be taken for one with"},
     {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
     {"minimax-m3", "has tensors that"}, {"glm5-next", "n_delta_key_heads"},
-    {"deepseek4", "pools"}, {"deepseek4-library", "pools"},
+    {"deepseek4-library", "a 9 in 'attention.compress_ratios'"},
 };
 
 static const char *const nameless[] = {

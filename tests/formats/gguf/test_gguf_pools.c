@@ -1,7 +1,7 @@
 /*
  * test_gguf_pools.c - GLM 5 next in GGUF: sparse attention that chooses groups,
  * hyper-connections, limits of all feed-forwards; and what is made of nothing,
- * since llama.cpp asks for it.
+ * since llama.cpp asks for it. DeepSeek V4: pools, tables of tokens.
  */
 #include "config.h"
 
@@ -89,9 +89,9 @@ put_keys(struct lmq_gguf_builder *builder)
 }
 
 static enum lmq_status
-read_keys(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+read_as(const char *name, void (*put_all)(struct lmq_gguf_builder *builder),
+        struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
-    static const char name[] = "glm5-next";
     const struct lmq_gguf_evidence evidence = {
         .vocab_size = 33, .has_query_latents = true, .has_correction = true};
     struct lmq_gguf_builder builder = {0};
@@ -104,7 +104,7 @@ read_keys(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     lmq_gguf_build_begin(&builder);
     builder.prefix = name;
     lmq_gguf_put_text(&builder, "general.architecture", name, strlen(name));
-    put_keys(&builder);
+    put_all(&builder);
     lmq_gguf_build_end(&builder, 0);
     ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
                                         &meta, NULL, err),
@@ -114,6 +114,12 @@ read_keys(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     lmq_gguf_meta_close(meta);
     lmq_gguf_build_free(&builder);
     return status;
+}
+
+static enum lmq_status
+read_keys(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
+{
+    return read_as("glm5-next", put_keys, checkpoint, err);
 }
 
 START_TEST(keys_of_gguf_say_a_glm_5_next)
@@ -226,6 +232,160 @@ START_TEST(an_end_that_groups_have_is_no_less_than_was_asked_for)
 }
 END_TEST
 
+/* ---- DeepSeek V4 ---- */
+
+/* As its converter says it, which tells of a layer for further tokens, too. */
+static struct {
+    uint32_t ratio, n_ratios, n_tables, n_kv_heads, n_groups, rounds, top;
+    double factor; /* of attention; 0: none */
+} v4;
+
+static void
+say_usual_v4(void)
+{
+    v4.ratio = 128;
+    v4.n_ratios = N_LAYERS + 1;
+    v4.n_tables = 2;
+    v4.n_kv_heads = 1;
+    v4.n_groups = 2;
+    v4.rounds = 20;
+    v4.top = 512;
+    v4.factor = 0;
+}
+
+static void
+put_v4(struct lmq_gguf_builder *builder)
+{
+    const uint32_t each[N_LAYERS + 1] = {0, 4, v4.ratio, 4, 0};
+    const struct {
+        const char *key;
+        uint32_t count;
+    } counts[] = {
+        {".block_count", N_LAYERS}, {".context_length", 4096},
+        {".embedding_length", 64}, {".attention.head_count", 4},
+        {".attention.head_count_kv", v4.n_kv_heads},
+        {".attention.key_length", 24}, {".attention.value_length", 24},
+        {".rope.dimension_count", 8}, {".attention.q_lora_rank", 16},
+        {".attention.sliding_window", 128}, {".expert_count", 8},
+        {".expert_used_count", 2}, {".expert_feed_forward_length", 40},
+        {".expert_shared_count", 1}, {".expert_gating_func", 4},
+        {".attention.indexer.head_count", 6},
+        {".attention.indexer.key_length", 16},
+        {".attention.indexer.top_k", v4.top},
+        {".attention.output_group_count", v4.n_groups},
+        {".attention.output_lora_rank", 12},
+        {".hyper_connection.count", 4},
+        {".hyper_connection.sinkhorn_iterations", v4.rounds},
+        {".hash_layer_count", v4.n_tables},
+        {".embedding_length_out", 256},
+        {".rope.scaling.original_context_length", 1024},
+    };
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        lmq_gguf_put_u32(builder, counts[i].key, counts[i].count);
+    lmq_gguf_put_f32(builder, ".attention.layer_norm_rms_epsilon", 1e-6);
+    lmq_gguf_put_f32(builder, ".rope.freq_base", 5000);
+    lmq_gguf_put_f32(builder, ".attention.compress_rope_freq_base", 160000);
+    lmq_gguf_put_text(builder, ".rope.scaling.type", "yarn", 4);
+    lmq_gguf_put_f32(builder, ".rope.scaling.factor", 4);
+    if (v4.factor > 0)
+        lmq_gguf_put_f32(builder, ".rope.scaling.attn_factor", v4.factor);
+    lmq_gguf_put_f32(builder, ".hyper_connection.epsilon", 0.25);
+    lmq_gguf_put_f32(builder, ".expert_weights_scale", 1.5);
+    lmq_gguf_put_bool(builder, ".expert_weights_norm", true);
+    put_limit(builder, ".swiglu_clamp_exp", said.limit);
+    lmq_gguf_put_array(builder, ".attention.compress_ratios", LMQ_GGUF_I32,
+                       v4.n_ratios);
+    for (uint32_t i = 0; i < v4.n_ratios; i++)
+        lmq_gguf_add_u32(builder, each[i]);
+}
+
+START_TEST(keys_of_gguf_say_a_deepseek_v4)
+{
+    static struct lmq_checkpoint checkpoint;
+    const struct lmq_hparams *h = &checkpoint.hparams;
+    struct lmq_error err = {0};
+
+    say_usual();
+    say_usual_v4();
+    ck_assert_msg(read_as("deepseek4", put_v4, &checkpoint, &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_uint_eq(checkpoint.notes.n, 0);
+    ck_assert_str_eq(h->unsupported, "");
+    assert_layers(h, LMQ_LAYER_OVERLAP, ".x.x");
+    assert_layers(h, LMQ_LAYER_POOL, "..x.");
+    assert_layers(h, LMQ_LAYER_TOKENS, "xx..");
+    assert_layers(h, LMQ_LAYER_FULL, "....");
+    ck_assert_uint_eq(h->overlap_size, 4);
+    ck_assert_uint_eq(h->pool_size, 128);
+    ck_assert_uint_eq(h->index_topk, 512);
+    ck_assert_uint_eq(h->n_index_heads, 6);
+    ck_assert_uint_eq(h->index_dim, 16);
+    ck_assert_uint_eq(h->n_out_groups, 2);
+    ck_assert_uint_eq(h->out_rank, 12);
+    ck_assert_uint_eq(h->q_lora_rank, 16);
+    ck_assert_uint_eq(h->rotary_dim, 8);
+    ck_assert_double_eq(h->rope_local_theta, 5000);
+    ck_assert_double_eq(h->rope_theta, 160000);
+    ck_assert_int_eq(h->rope_scaling, LMQ_ROPE_YARN);
+    ck_assert_double_eq(h->rope_attention_factor, 1);
+    ck_assert_int_eq(h->router, LMQ_ROUTER_ROOT_SOFTPLUS);
+    ck_assert_int_eq(h->qk_norm, LMQ_QK_NORM_BARE_QUERIES);
+    ck_assert(h->has_turned_values && h->has_sinks && h->router_corrects);
+    ck_assert(!h->has_stream_mean);
+    ck_assert_double_eq(h->stream_gain, 2);
+    ck_assert_uint_eq(h->hidden_dim, 40);
+    ck_assert_double_eq(h->glu_limit, 7);
+    ck_assert(checkpoint.source.has_rotary_pairs);
+    v4.factor = 1.25;
+    ck_assert_int_eq(read_as("deepseek4", put_v4, &checkpoint, &err), LMQ_OK);
+    ck_assert_double_eq(h->rope_attention_factor, 1.25);
+    lmq_notes_free(&checkpoint.notes);
+}
+END_TEST
+
+static void
+assert_other_v4(const char *why)
+{
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_error err = {0};
+
+    ck_assert_msg(read_as("deepseek4", put_v4, &checkpoint, &err) == LMQ_OK,
+                  "%s", err.message);
+    ck_assert_str_eq(checkpoint.hparams.unsupported, why);
+    lmq_notes_free(&checkpoint.notes);
+    say_usual();
+    say_usual_v4();
+}
+
+START_TEST(what_pools_cannot_be_is_refused)
+{
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_error err = {0};
+
+    say_usual();
+    say_usual_v4();
+    v4.ratio = 16;
+    assert_other_v4("a 16 in 'attention.compress_ratios'");
+    v4.n_kv_heads = 2;
+    assert_other_v4("'attention.head_count_kv' 2");
+    v4.n_groups = 3;
+    assert_other_v4("'attention.output_group_count' 3 for 4 heads");
+    v4.rounds = 0;
+    assert_other_v4("'hyper_connection.count' 4 with 'sinkhorn_iterations' 0");
+    v4.top = 0;
+    assert_other_v4("'attention.indexer.top_k' 0");
+    said.limit = 0;
+    assert_other_v4("'swiglu_clamp_exp' 0");
+    v4.n_ratios = N_LAYERS - 1;
+    ck_assert_int_eq(read_as("deepseek4", put_v4, &checkpoint, &err),
+                     LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "'deepseek4.attention.compress_ratios' is no "
+                            "number for each of 4 layers"));
+}
+END_TEST
+
 static bool
 has_text(const char *bytes, size_t n, const char *text)
 {
@@ -265,6 +425,10 @@ START_TEST(what_chooses_among_all_is_made_of_zeros)
     struct lmq_checkpoint *checkpoint =
         open_checkpoint(in_folder("choice.gguf"));
     ck_assert_uint_eq(checkpoint->notes.n, 3);
+    ck_assert_str_eq(checkpoint->hparams.unsupported, "");
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        ck_assert_msg(strstr(checkpoint->tensors[i].name, "indexer") == NULL,
+                      "%s", checkpoint->tensors[i].name);
     ck_assert_ptr_nonnull(strstr(checkpoint->notes.texts[1],
                                  "it chooses among more tokens"));
     lmq_checkpoint_close(checkpoint);
@@ -280,6 +444,8 @@ main(void)
         what_groups_and_streams_cannot_be_is_refused,
         an_end_that_groups_have_is_no_less_than_was_asked_for,
         what_chooses_among_all_is_made_of_zeros,
+        keys_of_gguf_say_a_deepseek_v4,
+        what_pools_cannot_be_is_refused,
     };
 
     return RUN_SUITE("gguf_pools", tests);
