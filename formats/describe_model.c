@@ -277,6 +277,8 @@ say_attention(json_t **words, const struct lmq_hparams *h)
         say(words, "scores that grow by %g for each %u positions%s",
             h->score_growth, h->score_growth_period,
             h->score_growth_still ? ", in layers without positions" : "");
+    if (h->has_head_growth)
+        say(words, "scores that grow with the position as their head says");
     say_number(words, "scores times", h->attn_scale, 0);
     say_number(words, "scores capped at", h->attn_softcap, 0);
     say_number(words, "queries, keys, values clipped at", h->qkv_clip, 0);
@@ -324,7 +326,8 @@ say_positions(json_t **words, const struct lmq_hparams *h)
         say(words, "%u of them in layers without a window",
             h->full_rotary_dim);
     if (n_nope > 0)
-        say(words, "%u of %u layers without positions", n_nope, h->n_layers);
+        say(words, "%u of %u layers without positions%s", n_nope, h->n_layers,
+            h->has_whole_still ? ", of whose heads all is latent" : "");
     if (h->rope_local_theta > 0)
         say(words, "rotary base %.10g in layers with a window",
             h->rope_local_theta);

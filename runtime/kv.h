@@ -66,7 +66,7 @@ static inline size_t
 lmq_key_width(const struct lmq_hparams *h, size_t layer)
 {
     return h->kv_lora_rank > 0
-               ? (size_t)h->kv_lora_rank + lmq_hparams_rotary_dim(h)
+               ? (size_t)h->kv_lora_rank + lmq_layer_rotary_dim(h, layer)
                : lmq_layer_head_dim(h, layer);
 }
 

@@ -101,6 +101,7 @@ struct lmq_attention_part {
     struct lmq_gain q_norm, k_norm;
     struct lmq_gain sub_norm;        /* (n_heads * value dim) */
     float *sinks;                    /* (n_heads) */
+    struct lmq_gain growth;          /* (n_heads): of scores by the position */
     /* Latent attention: q_a and q_b, or q; kv_a; a k_b and v_b per head. */
     struct lmq_matrix q_a, q_b, kv_a;
     struct lmq_gain q_a_norm, kv_a_norm;

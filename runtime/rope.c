@@ -18,7 +18,6 @@
 #include "formats/model/rope_scaling.h"
 #include "quantize/dtype.h"
 
-#define PI 3.14159265358979323846
 #define LN2 0.693147180559945309417
 
 /* Faster than any model rotates, and slow enough for the sine. */
@@ -66,40 +65,6 @@ limit(double frequency)
     return frequency < FASTEST ? frequency : FASTEST;
 }
 
-/* The pair, as a fraction between two, that makes so many turns within the
- * original context. */
-static double
-pair_with_turns(const struct lmq_hparams *h, uint32_t dim, double turns)
-{
-    double wave = lmq_rope_original_context(h) / (fmax(turns, 1e-9) * 2 * PI);
-
-    return dim * lmq_log(wave) / (2 * lmq_log(h->rope_theta));
-}
-
-/* YaRN (Peng et al., 2023, "NTK-by-parts"): pairs of low frequency are
- * interpolated by the factor, those of high frequency are left alone, with a
- * ramp over the pairs between them:
- *   frequency = ramp * frequency / factor + (1 - ramp) * frequency */
-static double
-scale_yarn(const struct lmq_hparams *h, uint32_t dim, uint32_t i,
-           double frequency)
-{
-    if (!(h->rope_theta > 1))
-        return frequency; /* all pairs have the same */
-    double low = pair_with_turns(h, dim, h->rope_beta_fast);
-    double high = pair_with_turns(h, dim, h->rope_beta_slow);
-    if (!h->rope_ramp_exact) {
-        low = floor(low);
-        high = ceil(high);
-    }
-    low = fmax(low, 0);
-    high = fmin(high, dim - 1);
-    double width = high == low ? 0.001 : high - low; /* as Transformers */
-    double ramp = fmin(fmax((i - low) / width, 0), 1);
-
-    return frequency / h->rope_factor * ramp + frequency * (1 - ramp);
-}
-
 bool
 lmq_rope_is_long(const struct lmq_hparams *hparams, size_t length)
 {
@@ -129,7 +94,7 @@ lmq_rope_frequencies(const struct lmq_hparams *hparams,
             frequency = lmq_rope_scale_llama3(hparams, frequency);
             break;
         case LMQ_ROPE_YARN:
-            frequency = scale_yarn(hparams, dim, i, frequency);
+            frequency = lmq_rope_scale_yarn(hparams, dim, i, frequency);
             break;
         case LMQ_ROPE_LONGROPE:
             frequency /=

@@ -178,6 +178,8 @@ struct lmq_source {
                                 many */
     uint32_t n_further_layers; /* behind the model's own: they predict more
                                   tokens, and are left out */
+    bool learns_frequencies; /* of RoPE: a tensor has logarithms of what they
+                                are multiplied by */
     uint32_t n_chosen;      /* an indexer chooses so many positions to be seen;
                                it is left out, and the context is as long at
                                most: of that all is seen. 0: there is none */

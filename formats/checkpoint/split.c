@@ -372,7 +372,8 @@ split_kv_b(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
            struct lmq_error *err)
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
-    uint64_t nope = h->head_dim - lmq_hparams_rotary_dim(h);
+    size_t layer = whole->place.layer < 0 ? 0 : (size_t)whole->place.layer;
+    uint64_t nope = h->head_dim - lmq_layer_rotary_dim(h, layer);
     uint64_t values = lmq_hparams_value_dim(h), rank = h->kv_lora_rank;
     const uint64_t key_dims[2] = {rank, nope}, value_dims[2] = {values, rank};
     enum lmq_status status = LMQ_OK;

@@ -9,6 +9,7 @@
 #include "formats/gguf/gguf_special.h"
 #include "formats/hf/hf_special.h"
 #include "formats/hf/more/hf_further.h"
+#include "formats/hf/more/hf_mistral_large.h"
 
 /* ---- Lists of keys of config.json ---- */
 
@@ -43,6 +44,29 @@ static const struct lmq_hf_key axk2_keys[] = {
     KEY("routed_scaling_factor", router_scale, 2.5),
     KEY("gated_norm_rank", norm_gate_rank, 16),
     END,
+};
+
+static const struct lmq_hf_key mistral_large4_keys[] = {
+    SIZES(6144, 24576, 72, 64, 204800),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY("kv_lora_rank", kv_lora_rank, 512),
+    KEY("qk_rope_head_dim", rotary_dim, 64),
+    KEY("v_head_dim", value_dim, 128),
+    KEY("n_routed_experts", n_experts, 128),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 4),
+    KEY("moe_intermediate_size", expert_dim, 6144),
+    KEY("n_group", n_expert_groups, 1),
+    KEY("topk_group", n_expert_groups_used, 1),
+    KEY("routed_scaling_factor", router_scale, 1),
+    KEY("final_logit_softcapping", logit_softcap, 30),
+    END,
+};
+
+static const struct lmq_hf_only mistral_large4_only[] = {
+    {"q_lora_rank", NULL, (double)NAN},
+    NUMBER("attention_bias", 0),
+    END_ONLY,
 };
 
 /* Of the text alone, of that beside images. */
@@ -327,6 +351,17 @@ const struct lmq_family lmq_further_families[] = {
             .has_sections = true, .keys = {sizes, hy4vl_keys},
             .only = by_sigmoid, .begin = lmq_hf_begin_hy4vl,
             .finish = lmq_hf_finish_hy4, BIASES}},
+    /* As far as sparse attention sees everything; scores of heads grow. */
+    {.name = "mistral_large4",
+     .hf = {.classes = {TEXT_OF("MistralLarge4ForConditionalGeneration",
+                                "mistral_large4"),
+                        {NULL, "mistral_large4_text", NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-5), .context = 1048576, .theta = 10000,
+            .turns_unsaid = true, .keys = {mistral_large4_keys},
+            .only = mistral_large4_only,
+            .begin = lmq_hf_begin_mistral_large4,
+            .finish = lmq_hf_finish_mistral_large4}},
     /* The first Qwen. */
     {.name = "qwen",
      .hf = {.classes = {{"QWenLMHeadModel", "qwen", NULL, false}},

@@ -19,6 +19,7 @@
 #include "formats/hf/hf_card.h"
 #include "formats/hf/hf_config.h"
 #include "formats/hf/hf_vocab_pair.h"
+#include "formats/hf/more/hf_mistral_large.h"
 #include "formats/packed/packed.h"
 
 /* Real ones have kilobytes; an index of shards some megabytes. */
@@ -146,6 +147,8 @@ lmq_hf_read_config(struct lmq_checkpoint *checkpoint, const char *path,
         status = lmq_config_json(text, size, &config, err);
     if (status == LMQ_OK)
         status = understand_packing(checkpoint, config, err);
+    if (status == LMQ_OK)
+        status = lmq_hf_take_frequencies(checkpoint, err);
     json_decref(config);
     free(text);
     if (status != LMQ_OK)

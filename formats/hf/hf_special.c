@@ -512,10 +512,16 @@ lmq_hf_finish_chosen(struct lmq_hf_config *config)
 }
 
 void
+lmq_hf_begin_chosen(struct lmq_hf_config *config, uint32_t usual)
+{
+    begin_latent(config, usual);
+    begin_chosen(config);
+}
+
+void
 lmq_hf_begin_deepseek32(struct lmq_hf_config *config)
 {
-    begin_latent(config, 128);
-    begin_chosen(config);
+    lmq_hf_begin_chosen(config, 128);
 }
 
 void
@@ -550,8 +556,7 @@ lmq_hf_finish_axk2(struct lmq_hf_config *config)
 void
 lmq_hf_begin_glm5(struct lmq_hf_config *config)
 {
-    begin_latent(config, 192);
-    begin_chosen(config);
+    lmq_hf_begin_chosen(config, 192);
 }
 
 void

@@ -47,6 +47,8 @@ void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
 void lmq_hf_finish_sigmoid(struct lmq_hf_config *config, uint32_t n_dense);
 /* The context ends where sparse attention would no longer see all. */
 void lmq_hf_finish_chosen(struct lmq_hf_config *config);
+/* Latents of which an indexer chooses; the usual part that does not turn. */
+void lmq_hf_begin_chosen(struct lmq_hf_config *config, uint32_t usual);
 void lmq_hf_begin_deepseek32(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek32(struct lmq_hf_config *config);
 void lmq_hf_begin_any_part(struct lmq_hf_config *config);

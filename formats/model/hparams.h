@@ -104,6 +104,8 @@ struct lmq_hparams {
                                 shift) / period))); 0: they stay */
     uint32_t score_growth_period, score_growth_shift;
     bool score_growth_still; /* only in NoPE layers */
+    bool has_head_growth;    /* scores * (a number of their head ln(1 +
+                                position) + another) */
     bool has_sinks;          /* a logit for nothing in each head's softmax */
     bool has_attn_gate;      /* heads' results times the sigmoid of a gate */
     bool has_head_gate;      /* which is one number for each head */
@@ -148,6 +150,8 @@ struct lmq_hparams {
     /* Positions */
     enum lmq_positions positions;
     uint32_t rotary_dim;     /* the first dimensions of a head; 0: all */
+    bool has_whole_still;    /* latent attention of NoPE layers has none of
+                                these: the others are as many more */
     double rope_theta;
     double rope_local_theta; /* layers with a window: this base, unscaled; 0:
                                 like the others */
@@ -488,6 +492,9 @@ lmq_layer_value_dim(const struct lmq_hparams *hparams, size_t layer)
 static inline uint32_t
 lmq_layer_rotary_dim(const struct lmq_hparams *hparams, size_t layer)
 {
+    if (hparams->has_whole_still && hparams->kv_lora_rank > 0 &&
+        lmq_layer_is(hparams, layer, LMQ_LAYER_NOPE))
+        return 0;
     return lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
                ? lmq_hparams_far_rotary_dim(hparams)
                : lmq_hparams_rotary_dim(hparams);

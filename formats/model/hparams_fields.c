@@ -139,6 +139,8 @@ const struct lmq_field lmq_fields[] = {
     SWITCH("sinks", has_sinks),
     SWITCH("qk_norm_late", qk_norm_late),
     SWITCH("score_growth_still", score_growth_still),
+    SWITCH("head_growth", has_head_growth),
+    SWITCH("still_whole", has_whole_still),
     SWITCH("rope_ramp_exact", rope_ramp_exact),
     SWITCH("attn_gate", has_attn_gate),
     SWITCH("attn_gate_by_head", has_head_gate),

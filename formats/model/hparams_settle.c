@@ -157,6 +157,7 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->attn_scale = h->attn_softcap = h->qkv_clip = 0;
         h->value_scale = usual->value_scale;
         h->score_growth = 0;
+        h->has_head_growth = false;
         h->qk_norm = usual->qk_norm;
         h->has_sinks = h->has_attn_gate = h->has_value_norm = false;
         h->has_head_gate = h->has_softplus_gate = false;
@@ -337,6 +338,19 @@ settle_kept(struct lmq_hparams *h, const struct lmq_hparams *usual)
     }
 }
 
+/* Only latents of layers that stand still may be whole. */
+static void
+settle_still(struct lmq_hparams *h)
+{
+    bool has_any = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        has_any |= lmq_layer_has_attention(h, i) &&
+                   lmq_layer_is(h, i, LMQ_LAYER_NOPE);
+    if (!has_any || h->kv_lora_rank == 0)
+        h->has_whole_still = false;
+}
+
 /* What only some attentions, some feed-forwards compute with. */
 static void
 settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
@@ -379,6 +393,7 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     settle_sparse(h);
     settle_limits(h);
     settle_kept(h, usual);
+    settle_still(h);
 }
 
 /* ---- Numbers of layers ---- */

@@ -85,6 +85,7 @@ static const struct {
     [LMQ_ROLE_INDEX_BIAS] = {ATTENTION, ALONE},
     [LMQ_ROLE_INDEX_NORM] = {ATTENTION | HAS_NORMS, ALONE},
     [LMQ_ROLE_TOKEN_EXPERTS] = {EXPERTS, ALONE},
+    [LMQ_ROLE_ATTN_GROWTH] = {ATTENTION, ONE},
     [LMQ_ROLE_ATTN_SUB_NORM] = {HAS_NORMS | ATTENTION, ONE},
     [LMQ_ROLE_FFN_SUB_NORM] = {HAS_NORMS | FEEDS, ONE},
     [LMQ_ROLE_ATTN_Q_NORM] = {HAS_NORMS | QK_NORMS | ATTENTION, A_Q_NORM},
@@ -258,6 +259,8 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
         return h->qk_norm != LMQ_QK_NORM_BARE_QUERIES;
     case LMQ_ROLE_ATTN_OUT_A:
         return h->n_out_groups > 0;
+    case LMQ_ROLE_ATTN_GROWTH:
+        return h->has_head_growth;
     case LMQ_ROLE_POOL_KV:
     case LMQ_ROLE_POOL_GATE:
     case LMQ_ROLE_POOL_BIAS:
@@ -385,7 +388,7 @@ lmq_model_may_lack(enum lmq_role role, enum lmq_part part)
 {
     if (role == LMQ_ROLE_ROUTER_CORRECTION)
         return part == LMQ_PART_WEIGHT;
-    if (role == LMQ_ROLE_DELTA_ALPHA)
+    if (role == LMQ_ROLE_DELTA_ALPHA || role == LMQ_ROLE_ATTN_GROWTH)
         return false;
     return part == LMQ_PART_BIAS || role == LMQ_ROLE_HEAD ||
            role == LMQ_ROLE_SHARED_SWITCH;
@@ -401,7 +404,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t n_heads = lmq_layer_heads(h, layer);
     uint64_t q = n_heads * head, k = n_kv * head;
     uint64_t value = lmq_layer_value_dim(h, layer);
-    uint64_t rotary = lmq_hparams_rotary_dim(h);
+    uint64_t rotary = lmq_layer_rotary_dim(h, layer);
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
     bool has_wide_norm = lmq_is_state_space(h) || lmq_is_lightning(h);
     uint64_t hidden = place->item >= 0 ? h->expert_dim
@@ -480,6 +483,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : head, 0},
         [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : head, 0},
         [LMQ_ROLE_ATTN_SINKS] = {n_heads, 0},
+        [LMQ_ROLE_ATTN_GROWTH] = {n_heads, 0},
         [LMQ_ROLE_ATTN_POST_NORM] = {h->dim, 0},
         [LMQ_ROLE_ATTN_Q_A] = {h->q_lora_rank, h->dim},
         [LMQ_ROLE_ATTN_Q_A_NORM] = {h->q_lora_rank, 0},

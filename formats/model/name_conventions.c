@@ -151,6 +151,21 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A, READ},
     {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
     {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B, READ},
+    {"layers.#.self_attn.softmax_scaling.scale=", LMQ_ROLE_ATTN_GROWTH, READ},
+    {"layers.#.self_attn.softmax_scaling.bias!", LMQ_ROLE_ATTN_GROWTH, READ},
+    /* ... Mistral Large 4, as published; the rest is Meta's */
+    {"layers.#.attention.wkv_a_with_mqa", LMQ_ROLE_ATTN_KV_A, READ},
+    {"layers.#.attention.kv_a_norm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
+    {"layers.#.attention.wkv_b", LMQ_ROLE_ATTN_KV_B, READ},
+    {"layers.#.attention.ssmax_scaling.s=", LMQ_ROLE_ATTN_GROWTH, READ},
+    {"layers.#.attention.ssmax_scaling.b!", LMQ_ROLE_ATTN_GROWTH, READ},
+    {"layers.#.gate", LMQ_ROLE_ROUTER, READ},
+    {"layers.#.experts.@.w1", LMQ_ROLE_FFN_GATE, READ},
+    {"layers.#.experts.@.w2", LMQ_ROLE_FFN_DOWN, READ},
+    {"layers.#.experts.@.w3", LMQ_ROLE_FFN_UP, READ},
+    {"layers.#.shared_experts.w1", LMQ_ROLE_SHARED_GATE, READ},
+    {"layers.#.shared_experts.w2", LMQ_ROLE_SHARED_DOWN, READ},
+    {"layers.#.shared_experts.w3", LMQ_ROLE_SHARED_UP, READ},
     {"layers.#.self_attn.embed_q", LMQ_ROLE_ATTN_K_B, READ}, /* mlx-lm */
     {"layers.#.self_attn.unembed_out", LMQ_ROLE_ATTN_V_B, READ},
     /* ... with the gated delta rule: Qwen 3.5, and Qwen 3 Next */

@@ -114,6 +114,7 @@ enum lmq_role {
     LMQ_ROLE_INDEX_BIAS = 100,
     LMQ_ROLE_INDEX_NORM = 101,
     LMQ_ROLE_TOKEN_EXPERTS = 102,    /* which experts each token goes to */
+    LMQ_ROLE_ATTN_GROWTH = 103,      /* of a head's scores by the position */
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

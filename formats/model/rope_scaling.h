@@ -8,6 +8,7 @@
 #ifndef LMQ_FORMATS_MODEL_ROPE_SCALING_H
 #define LMQ_FORMATS_MODEL_ROPE_SCALING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/model/hparams.h"
@@ -27,11 +28,21 @@ double lmq_rope_frequency(double log_base, uint32_t dim, uint32_t i);
 double lmq_rope_scale_llama3(const struct lmq_hparams *hparams,
                              double frequency);
 
+/* YaRN's, of pair i. */
+double lmq_rope_scale_yarn(const struct lmq_hparams *hparams, uint32_t dim,
+                           uint32_t i, double frequency);
+
 /* What YaRN multiplies cosines and sines by; `scale` is "mscale", usually 1. */
 double lmq_rope_yarn_gain(double factor, double scale);
 
 /* Bases and factors: what LMQ_ROPE_LLAMA3 and LMQ_ROPE_NTK amount to becomes
  * LMQ_ROPE_FACTORS and another base, which every format has words for. */
 void lmq_hparams_settle_rope(struct lmq_hparams *hparams);
+
+/* Likewise frequencies that, once scaled, are multiplied by the exponentials of
+ * these, one for each pair; false if they are not scaled by YaRN, but in
+ * another way, or too many. */
+bool lmq_hparams_learn_frequencies(struct lmq_hparams *hparams,
+                                   const float *logs);
 
 #endif

@@ -82,19 +82,25 @@ query_row(const struct lmq_heads *heads, const struct item *item, size_t query)
 }
 
 /* What the scores of a query at the position are multiplied with: it may grow,
- * step by step, so that among many keys the best still stand out. */
+ * step by step, or as its head says, so that among many keys the best still
+ * stand out. */
 static float
 score_scale(const struct lmq_member *member, const struct lmq_heads *heads,
-            size_t position)
+            size_t position, size_t head)
 {
     const struct lmq_hparams *h = member->h;
+    double scale = (double)heads->scale;
 
-    if (!(heads->growth > 0))
-        return heads->scale;
-    size_t step =
-        (position + h->score_growth_shift) / h->score_growth_period;
-    return (float)((double)heads->scale *
-                   (1 + heads->growth * lmq_log(1 + (double)step)));
+    if (heads->growth > 0) {
+        size_t step =
+            (position + h->score_growth_shift) / h->score_growth_period;
+        scale *= 1 + heads->growth * lmq_log(1 + (double)step);
+    }
+    if (heads->head_growth != NULL)
+        scale *= (double)heads->head_growth[head] *
+                     lmq_log(1 + (double)position) +
+                 (double)heads->head_scales[head];
+    return (float)scale;
 }
 
 /* The item's queries side by side, scaled: q * scale (item->n, dim); and the
@@ -113,7 +119,8 @@ gather_queries(const struct lmq_member *member, const struct lmq_heads *heads,
         lmq_member_turn(member, query); /* as keys are */
         member->kernels->scale(
             query, dim,
-            score_scale(member, heads, position_of(item, i)));
+            score_scale(member, heads, position_of(item, i),
+                        head_of(heads, item, i)));
         item->max[i] = -INFINITY;
         item->sum[i] = 0;
         if (heads->sinks != NULL) { /* m = sink, exp(sink - m) = 1 */
@@ -498,6 +505,8 @@ lmq_heads_of(const struct lmq_member *member)
         .chunk = lmq_layer_chunk(h, member->index),
         .scale = lmq_hparams_attn_scale(h),
         .growth = grows ? h->score_growth : 0,
+        .head_growth = member->layer->attention.growth.weight,
+        .head_scales = member->layer->attention.growth.bias,
         .softcap = (float)h->attn_softcap,
         .slopes = member->work->slopes,
         .is_coarse = h->positions == LMQ_POSITIONS_ALIBI_SCALED,

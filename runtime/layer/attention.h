@@ -15,6 +15,9 @@ struct lmq_heads {
     size_t chunk;         /* 0: none */
     float scale;          /* of the scores */
     double growth;        /* of the scores: hparams.h; 0: none */
+    const float *head_growth; /* (n_heads), of the scores by ln(1 + position),
+                                 or NULL; */
+    const float *head_scales; /* and what is added to that */
     float softcap;        /* of the scores; 0: none */
     const float *slopes;  /* (n_heads), of ALiBi; or NULL */
     bool is_coarse;       /* ALiBi as Falcon has it */

@@ -26,9 +26,9 @@
 
 /* A head's NoPE dimensions, which stand before its RoPE dimensions. */
 static size_t
-nope_dim(const struct lmq_hparams *h)
+nope_dim(const struct lmq_hparams *h, size_t layer)
 {
-    return h->head_dim - lmq_hparams_rotary_dim(h);
+    return h->head_dim - lmq_layer_rotary_dim(h, layer);
 }
 
 /* ---- Queries and the cache ---- */
@@ -92,7 +92,8 @@ finish_queries(const struct lmq_member *member,
 {
     const struct lmq_hparams *h = member->h;
     const struct lmq_angles *angles = lmq_member_angles(member);
-    size_t nope = nope_dim(h), rope = lmq_hparams_rotary_dim(h);
+    size_t nope = nope_dim(h, member->index);
+    size_t rope = lmq_layer_rotary_dim(h, member->index);
     size_t from, to;
 
     lmq_member_share(member, member->n * h->n_heads, &from, &to);

@@ -34,6 +34,7 @@ static const struct slot {
     [LMQ_ROLE_ATTN_K_NORM] = {GAIN, IN_LAYER(attention.k_norm)},
     [LMQ_ROLE_ATTN_SUB_NORM] = {GAIN, IN_LAYER(attention.sub_norm)},
     [LMQ_ROLE_ATTN_SINKS] = {VECTOR, IN_LAYER(attention.sinks)},
+    [LMQ_ROLE_ATTN_GROWTH] = {GAIN, IN_LAYER(attention.growth)},
     [LMQ_ROLE_ATTN_Q_A] = {MATRIX, IN_LAYER(attention.q_a)},
     [LMQ_ROLE_ATTN_Q_A_NORM] = {GAIN, IN_LAYER(attention.q_a_norm)},
     [LMQ_ROLE_ATTN_Q_B] = {MATRIX, IN_LAYER(attention.q_b)},

@@ -411,6 +411,11 @@ TABLE = [
         LATENT, q_lora_rank=None, n_shared_experts=2, n_group=4, topk_group=2,
         norm_topk_prob=True, routed_scaling_factor=2.5,
         rope_parameters=dict(MINISTRAL_ROPE, mscale=1.0, mscale_all_dim=1.0))),
+    ("Mistral Large 4 (text)", "mistral_large4", dict(text_config=dict(
+        LATENT, n_shared_experts=1, n_group=4, topk_group=2, index_topk=192,
+        index_head_dim=16, index_n_heads=2, rope_parameters=dict(
+            YARN, attention_factor=1.0)), vision_config=dict(
+        SEES, model_type="pixtral", head_dim=16), image_token_index=5)),
     ("Seed-OSS", "seed_oss", dict(SIZES, head_dim=24)),
     ("Seed-OSS (biases)", "seed_oss", dict(SIZES, head_dim=24,
         attention_bias=True, attention_out_bias=True, mlp_bias=True,

@@ -27,7 +27,7 @@ static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
     recurrent_families, mamba_families, later_families, plain_families,
     latest_families, further_families, uneven_families, linear_families,
-    pools_families,
+    pools_families, lately_families,
 };
 
 const struct family *
@@ -190,7 +190,8 @@ make_latent(struct family_model *m, struct oracle_layer *w)
 {
     const struct oracle_shape *s = &m->oracle.shape;
     size_t width = s->heads * s->head_dim;
-    size_t still = s->head_dim - s->rotary_dim;
+    size_t turning = oracle_latent_turning(s, number_of(m, w));
+    size_t still = s->head_dim - turning;
 
     if (s->q_rank > 0) {
         w->q_a = make_linear(m, s->q_rank, s->dim, 1, 0);
@@ -201,7 +202,7 @@ make_latent(struct family_model *m, struct oracle_layer *w)
     } else {
         w->q = make_linear(m, width, s->dim, query_gain(s), 0);
     }
-    w->kv_a = make_linear(m, s->kv_rank + s->rotary_dim, s->dim, 1, 0);
+    w->kv_a = make_linear(m, s->kv_rank + turning, s->dim, 1, 0);
     w->kv_a_norm = make_norm(m, s->kv_rank, s->kv_rank, 1);
     w->kv_b =
         make_linear(m, s->heads * (still + s->value_dim), s->kv_rank, 1, 0);
@@ -288,6 +289,10 @@ make_attention(struct family_model *m, struct oracle_layer *w)
     if ((m->family->bits & HAS_SINKS) != 0 &&
         (s->sunk == NULL || oracle_pattern(s->sunk, layer)))
         w->sinks = normals(m, heads, 0, 1);
+    if (s->heads_grow) {
+        w->growth = make_norm(m, heads, heads, 0.3);
+        w->growth_base = make_norm(m, heads, heads, 0.7);
+    }
 }
 
 /* Of what a selective state space makes of its values. */
@@ -563,19 +568,6 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
     }
 }
 
-static void
-make_unit(struct oracle_linear *linear)
-{
-    for (size_t r = 0; r < linear->rows; r++) {
-        float *row = linear->w + r * linear->cols;
-        double squares = 0;
-        for (size_t c = 0; c < linear->cols; c++)
-            squares += (double)row[c] * (double)row[c];
-        for (size_t c = 0; c < linear->cols; c++)
-            row[c] = (float)(row[c] / sqrt(squares));
-    }
-}
-
 /* Of the final norm, if the head is the embedding; else of the head. */
 static void
 make_ends(struct family_model *m)
@@ -593,10 +585,13 @@ make_ends(struct family_model *m)
         m->oracle.head =
             make_linear(m, s->vocab, s->dim, spread, HAS_HEAD_BIAS);
     if ((m->family->bits & HAS_UNIT_HEAD) != 0)
-        make_unit(&m->oracle.head);
+        family_make_unit(&m->oracle.head);
     m->oracle.norm =
         make_norm(m, s->dim, s->dim,
                   has_head ? 1 : spread / size / sqrt((double)s->dim));
+    if (s->learns_turning)
+        m->oracle.turning =
+            make_norm(m, s->rotary_dim / 2, s->rotary_dim / 2, 0.5);
     if (s->positions == ORACLE_LEARNED)
         m->oracle.table =
             normals(m, s->max_positions * s->dim, 0, EMBEDDING_SIZE);

@@ -185,7 +185,7 @@ extern const struct family llama_families[], other_families[],
     expert_families[], older_families[], recurrent_families[],
     mamba_families[], later_families[], plain_families[], latest_families[],
     further_families[], uneven_families[], linear_families[],
-    pools_families[];
+    pools_families[], lately_families[];
 
 /* Of those whose layers are of several kinds. */
 #define MIXED_KEYS                                                            \
@@ -217,6 +217,9 @@ void family_free(struct family_model *model);
 /* Its config.json (family_config.c). */
 struct bytes;
 void family_config(const struct family_model *model, struct bytes *bytes);
+
+/* Rows of length 1. */
+void family_make_unit(struct oracle_linear *linear);
 
 /* A folder with config.json and model.safetensors. */
 void family_write(const struct family_model *model, const char *folder);

@@ -6,6 +6,7 @@
 
 #include "tests/families/family.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,4 +141,17 @@ family_config(const struct family_model *model, struct bytes *bytes)
         p += n + 1;
     }
     put_text(bytes, "\n");
+}
+
+void
+family_make_unit(struct oracle_linear *linear)
+{
+    for (size_t r = 0; r < linear->rows; r++) {
+        float *row = linear->w + r * linear->cols;
+        double squares = 0;
+        for (size_t c = 0; c < linear->cols; c++)
+            squares += (double)row[c] * (double)row[c];
+        for (size_t c = 0; c < linear->cols; c++)
+            row[c] = (float)(row[c] / sqrt(squares));
+    }
 }

@@ -82,6 +82,9 @@ struct oracle_layer {
     struct oracle_norm q_norm, k_norm;
     struct oracle_norm sub_norm; /* of what goes through o */
     float *sinks; /* a logit for each head, or NULL */
+    /* Scores * (growth of their head * log(1 + position) + base of it); norms
+     * in shape only, w NULL: they stay. */
+    struct oracle_norm growth, growth_base;
     struct oracle_linear gate; /* of heads, or of what each of them gives;
                                   w NULL: none */
     struct oracle_delta delta; /* q.w NULL: attention */
@@ -285,6 +288,10 @@ struct oracle_shape {
     enum oracle_positions positions;
     size_t rotary_dim;       /* 0: head_dim; the first ones of a head, in
                                 latent attention the last */
+    bool heads_grow;         /* scores of each head by the position */
+    bool still_whole;        /* latent attention that does not turn has none of
+                                these dimensions */
+    bool learns_turning;     /* frequencies * exp(of each pair), scaled */
     bool is_interleaved;     /* pairs (0, 1), (2, 3), else (i, i + half) */
     bool turns_back;         /* by the negative angle */
     double theta;
@@ -317,6 +324,7 @@ struct oracle_model {
     struct oracle_linear streams_in[3], streams_out[3]; /* but the first */
     struct oracle_hyper hyper; /* of what the head looks at */
     float *table;     /* (max_positions, dim): learned positions, or NULL */
+    struct oracle_norm turning; /* (pairs) in shape only; w NULL: nothing */
     struct oracle_layer *layers;
     struct oracle_norm norm;
     struct oracle_linear head; /* w may be the embedding */
@@ -349,6 +357,8 @@ size_t oracle_head_dim(const struct oracle_shape *s, size_t layer);
 size_t oracle_heads(const struct oracle_shape *s, size_t layer);
 size_t oracle_hidden(const struct oracle_shape *s, size_t layer);
 size_t oracle_rotary_dim(const struct oracle_shape *s, size_t layer);
+/* Of latent attention. */
+size_t oracle_latent_turning(const struct oracle_shape *s, size_t layer);
 size_t oracle_kv_heads(const struct oracle_shape *s, size_t layer);
 bool oracle_borrows(const struct oracle_shape *s, size_t layer);
 

@@ -46,6 +46,11 @@ score(const struct oracle *o, size_t layer, const struct parts *p, size_t t,
         sum -= to_bf16(to_bf16(slope) * to_bf16((double)t)) -
                to_bf16(to_bf16(slope) * to_bf16((double)at));
     sum *= scale * oracle_or_one(s->score_factor) * oracle_growth(s, layer, t);
+    if (s->heads_grow) {
+        const struct oracle_layer *w = &o->model->layers[layer];
+        sum *= (double)w->growth.w[head] * log(1 + (double)t) +
+               (double)w->growth_base.w[head];
+    }
     if (s->score_cap > 0)
         sum = s->score_cap * tanh(sum / s->score_cap);
     return s->positions == ORACLE_ALIBI ? sum - bias : sum;
@@ -171,8 +176,9 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
 {
     const struct oracle_layer *w = &o->model->layers[layer];
     const struct oracle_shape *s = o->s;
-    size_t still = s->head_dim - s->rotary_dim, rank = s->kv_rank;
-    size_t width = rank + s->rotary_dim, both = still + s->value_dim;
+    size_t turning = oracle_latent_turning(s, layer), rank = s->kv_rank;
+    size_t still = s->head_dim - turning;
+    size_t width = rank + turning, both = still + s->value_dim;
     struct parts p = {NULL,
                       oracle_doubles(o->n * s->heads * s->head_dim),
                       oracle_doubles(o->n * s->heads * s->value_dim),
@@ -193,8 +199,10 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
     } else {
         p.q = oracle_apply(&w->q, x, o->n);
     }
-    oracle_rotate(o, layer, p.q, s->heads, s->head_dim, still);
-    oracle_rotate(o, layer, latent, 1, width, rank);
+    if (turning > 0) {
+        oracle_rotate(o, layer, p.q, s->heads, s->head_dim, still);
+        oracle_rotate(o, layer, latent, 1, width, rank);
+    }
     oracle_norm_rows(&latents, &w->kv_a_norm, latent, o->n, rank, width);
     for (size_t t = 0; t < o->n; t++)
         memcpy(content + t * rank, latent + t * width,
@@ -204,7 +212,7 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
         memcpy(p.k + i * s->head_dim, kv + i * both, still * sizeof(*kv));
         memcpy(p.k + i * s->head_dim + still,
                latent + i / s->heads * width + rank,
-               s->rotary_dim * sizeof(*kv));
+               turning * sizeof(*kv));
         memcpy(p.v + i * s->value_dim, kv + i * both + still,
                s->value_dim * sizeof(*kv));
     }

@@ -91,6 +91,14 @@ oracle_rotary_dim(const struct oracle_shape *s, size_t layer)
 }
 
 size_t
+oracle_latent_turning(const struct oracle_shape *s, size_t layer)
+{
+    return s->still_whole && !oracle_pattern(s->turning, layer)
+               ? 0
+               : s->rotary_dim;
+}
+
+size_t
 oracle_heads(const struct oracle_shape *s, size_t layer)
 {
     return s->layer_heads != NULL ? s->layer_heads[layer] : s->heads;

@@ -116,6 +116,8 @@ oracle_turn(const struct oracle *o, size_t layer, double *x, size_t position,
         double *two = s->is_interleaved ? one + 1 : one + dims / 2;
         double angle = (double)position *
                        frequency(o, i, dims, position, !is_local, theta);
+        if (o->model->turning.w != NULL)
+            angle *= exp((double)o->model->turning.w[i]);
         double a = *one, b = *two;
         if (s->turns_back != (way < 0))
             angle = -angle;

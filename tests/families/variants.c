@@ -307,7 +307,8 @@ static void
 add_latents(struct builder *b, int32_t l)
 {
     const struct lmq_hparams *h = b->h;
-    uint64_t still = h->head_dim - h->rotary_dim;
+    uint64_t turning = lmq_layer_rotary_dim(h, (size_t)l);
+    uint64_t still = h->head_dim - turning;
 
     if (h->q_lora_rank > 0) {
         add_matrix(b, LMQ_ROLE_ATTN_Q_A, l, -1, h->q_lora_rank, h->dim);
@@ -316,7 +317,7 @@ add_latents(struct builder *b, int32_t l)
     add_matrix(b, h->q_lora_rank > 0 ? LMQ_ROLE_ATTN_Q_B : LMQ_ROLE_ATTN_Q, l,
                -1, h->n_heads * h->head_dim,
                h->q_lora_rank > 0 ? lmq_query_latents(h) : h->dim);
-    add_matrix(b, LMQ_ROLE_ATTN_KV_A, l, -1, h->kv_lora_rank + h->rotary_dim,
+    add_matrix(b, LMQ_ROLE_ATTN_KV_A, l, -1, h->kv_lora_rank + turning,
                h->dim);
     add_norm(b, LMQ_ROLE_ATTN_KV_A_NORM, l, -1, h->kv_lora_rank);
     for (int32_t i = 0; i < (int32_t)h->n_heads; i++) {
@@ -428,7 +429,7 @@ add_recurrence(struct builder *b, int32_t l)
     b->has_biases = has_biases;
 }
 
-/* What few models have; none of it has a bias. */
+/* What few models have; hardly any of it has a bias. */
 static void
 add_seldom(struct builder *b, enum lmq_role role, int32_t l)
 {
@@ -442,6 +443,8 @@ add_seldom(struct builder *b, enum lmq_role role, int32_t l)
     place.item = n_items > 0 ? 0 : -1;
     if (n_dims == 1)
         add(b, place, 0, dims[0], 1, 0.1);
+    if (role == LMQ_ROLE_ATTN_GROWTH)
+        add_bias(b, place, dims[0]);
     for (uint32_t i = 0; n_dims == 2 && (i == 0 || i < n_items);
          i++, place.item++)
         add(b, place, dims[0], dims[1], 0, 1 / sqrt((double)dims[1]));

@@ -93,6 +93,7 @@ describe_blocks(struct lmq_hparams *h)
     h->score_growth_period = from_to(1, 4);
     h->score_growth_shift = from_to(0, 2);
     h->score_growth_still = once_in(2);
+    h->has_head_growth = once_in(3);
     h->activation_slope = once_in(2) ? 1 : number(0.5, 2);
     h->glu_limit = perhaps(0.5, 2);
     h->glu_limits_experts = once_in(3);
@@ -334,6 +335,7 @@ describe_norm_gates(struct lmq_hparams *h)
     h->norm_gate_rank = may_have && once_in(2) ? from_to(1, 6) : 0;
     h->has_raw_latents =
         h->kv_lora_rank > 0 && h->q_lora_rank > 0 && once_in(2);
+    h->has_whole_still = h->kv_lora_rank > 0 && once_in(2);
 }
 
 /* Where each layer's norms stand before, with nothing beside the blocks. */
@@ -466,7 +468,7 @@ describe_shared(struct lmq_hparams *h)
     h->kv_lora_rank = h->value_dim = h->full_head_dim = 0;
     h->full_rotary_dim = 0;
     h->full_keys_are_values = h->has_value_norm = h->qk_norm_late = false;
-    h->has_raw_latents = false;
+    h->has_raw_latents = h->has_whole_still = false;
     h->qkv_clip = 0;
     h->qk_norm = norms[from_to(0, 2)];
     h->q_lora_rank = once_in(3) ? 0 : from_to(1, 8);

@@ -117,6 +117,9 @@ class Description:
             return self.full_rotary_dim
         return self.t
 
+    def latent_turning(self, layer):
+        return 0 if self.still_whole and layer in self.still else self.t
+
     def heads(self, layer):
         return self.layer_heads[layer] if self.layer_heads else self.n_heads
 
@@ -332,8 +335,8 @@ class Description:
                  'gate': heads if self.attn_gate_by_head else heads * v,
                  'kv*h': kv * h, 'kv*v': kv * v, 'inputs': self.n_layers *
                  self.layer_input_dim, 'k': self.k,
-                 'k+t': self.k + self.t,
-                 'h-t': self.h - self.t, 'v': self.v, 'hidden': hidden,
+                 'k+t': self.k + self.latent_turning(layer),
+                 'h-t': self.h - self.latent_turning(layer), 'v': self.v, 'hidden': hidden,
                  'q_norm': heads * h if whole else h,
                  'k_norm': kv * h if whole else h}
         groups = self.n_out_groups
@@ -376,7 +379,7 @@ class Description:
         """Section 4: shapes of what may be there, what must, groups of all or none."""
         self.shapes, self.required, self.all_or_none = {}, [], {}
         normed = not self.norm.endswith('_plain')
-        may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33}
+        may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33, 103}
         if self.norm == 'layer':
             may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38, 66, 67}
         if self.recurrence == 'state_space' or self.selective or self.lru:
@@ -398,7 +401,7 @@ class Description:
                     self.all_or_none.setdefault((role, 0), []).append(key)
                 if role in may_have_bias and not without:
                     key = role, 1, layer, item
-                    if role == 33:
+                    if role in (33, 103):
                         self.required.append(key)
                     self.shapes[key] = shape[:1]
                     self.all_or_none.setdefault((role, 1), []).append(key)
@@ -455,6 +458,7 @@ class Description:
                     roles += [28, 29]
                 elif not self.borrows(i):
                     roles += [6] if self.keys_are_values(i) or self.turned_values else [6, 7]
+                roles += [103] if self.head_growth else []
                 roles += [18] if self.sinks and i not in self.sinkless_layers else []
                 roles += [32] if self.attn_gate else []
                 if self.n_out_groups:
@@ -629,6 +633,9 @@ class Computation:
                 layer in d.still or not d.score_growth_still):
             steps = (np.arange(n) + d.score_growth_shift) // d.score_growth_period
             s = s * (1 + d.score_growth * np.log(1 + steps))[:, None]
+        if d.head_growth:
+            w, b = (self.tensor(103, layer, part=part)[head] for part in (0, 1))
+            s = s * (w * np.log(1 + np.arange(n)) + b)[:, None]
         if d.attn_softcap > 0:
             s = d.attn_softcap * np.tanh(s / d.attn_softcap)
         s, pools = s[:, :n], s[:, n:]
@@ -910,7 +917,7 @@ class Computation:
     def latent_attention(self, u, layer, long):
         """Section 8."""
         d, n = self.d, len(u)
-        o = d.h - d.t
+        o = d.h - d.latent_turning(layer)
         m = self.product(u, 28, layer)
         c = self.norm(m[:, :d.k], 29, layer, kind='rms')
         r = self.turn(m[:, None, d.k:], layer, long)[:, 0]

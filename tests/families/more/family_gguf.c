@@ -27,7 +27,7 @@ static const char *const nameless[] = {
     "hyperclova", "minicpm3", "gpt-neo", "nanochat", "flint", "kolibri1",
     "phimoe", "lfm3", "olmo_hybrid", "olmo_hybrid-turning",
     "olmo_hybrid-library", "axk1", "axk1-library", "axk2", "plm", "ouro",
-    "recurrent_gemma", "cohere_compass",
+    "recurrent_gemma", "cohere_compass", "mistral_large4",
 };
 
 const char *

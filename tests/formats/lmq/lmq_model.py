@@ -212,6 +212,10 @@ class Model:
             layer, "full_rotary_dim",
             self.of_kind(layer, "full_head_dim", self.rotary))
 
+    def latent_turning(self, layer):
+        return 0 if self.h["still_whole"] and \
+            layer in self.h["still_layers"] else self.rotary
+
     def borrows(self, layer):
         return layer >= self.h["n_layers"] - self.h["n_borrowing"]
 
@@ -459,10 +463,12 @@ class Model:
         if not attends:
             pass
         elif k:
-            yield "attn_kv_a_mqa", (k + self.rotary, dim), False, True
+            yield ("attn_kv_a_mqa", (k + self.latent_turning(layer), dim),
+                   False, True)
             yield "attn_kv_a_norm", (k,), False, False
             for i in range(h["n_heads"]):
-                yield ("attn_k_b.%d" % i, (k, h["head_dim"] - self.rotary),
+                yield ("attn_k_b.%d" % i,
+                       (k, h["head_dim"] - self.latent_turning(layer)),
                        False, False)
                 yield "attn_v_b.%d" % i, (v, k), False, False
         elif not borrows:
@@ -484,6 +490,8 @@ class Model:
                 else:
                     whole = n if h["qk_norm"] == "whole" else 1
                     yield name, (whole * size,), False, bias
+        if h["head_growth"] and attends:
+            yield "attn_growth", (heads,), False, True
         if h["sinks"] and attends and layer not in h["sinkless_layers"]:
             yield "attn_sinks", (heads,), False, False
         if h["attn_gate"] and attends:
@@ -666,10 +674,12 @@ class Model:
                 must.append(name)
             if self.has_state(layer) and self.h["recurrence"] != "lightning":
                 must.append("blk.%d.ssm_alpha.bias" % layer)
+            if self.h["head_growth"] and self.attends(layer):
+                must.append("blk.%d.attn_growth.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 103,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 104,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 102 or r.name not in shapes:
+            if r.role == 0 or r.role > 103 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -1315,6 +1325,9 @@ class Model:
                                          not h["score_growth_still"]):
             growth += h["score_growth"] * math.log(
                 1 + (p + h["score_growth_shift"]) // h["score_growth_period"])
+        if h["head_growth"]:
+            growth *= self.vector(at + "attn_growth.weight")[i] * \
+                math.log(1 + p) + self.vector(at + "attn_growth.bias")[i]
         scores = []
         for j in range(first, p + 1):
             s = sum(a * b for a, b in zip(query, keys[j])) * scale * growth
@@ -1351,7 +1364,7 @@ class Model:
 
     def latents(self, layer, at, u, n):  # section 8
         h, k = self.h, self.h["kv_lora_rank"]
-        still = h["head_dim"] - self.rotary
+        still = h["head_dim"] - self.latent_turning(layer)
         queries, keys, values = [], [], []
         for p, x in enumerate(u):
             m = self.product(at + "attn_kv_a_mqa", x)

@@ -44,7 +44,7 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "attn_compressor_norm indexer.attn_q_b indexer.proj "
          "indexer_compressor_kv indexer_compressor_gate "
          "indexer_compressor_ape indexer_compressor_norm "
-         "ffn_gate_tid2eid").split()
+         "ffn_gate_tid2eid attn_growth").split()
 ALONE, STREAMS = (1, 2, 3, 13, 38, 39, 40, 41, 88, 89, 90), (68, 69)
 OUTSIDE = ALONE + STREAMS
 WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31, 91)
