@@ -420,6 +420,8 @@ say_feed_forward(json_t **words, const struct lmq_hparams *h)
         say(words, "weights of the chosen experts sum to 1");
     if (h->router_corrects)
         say(words, "a correction of the router, for choosing only");
+    if (h->router_is_early)
+        say(words, "routers that look at what enters the layer");
     if (h->router_scales_input)
         say(words, "weights of experts multiply what they are given");
     say_number(words, "logits of the router capped at", h->router_softcap,

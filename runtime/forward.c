@@ -436,6 +436,7 @@ layer_part(void *context, size_t number, size_t n_members)
 
     make_inputs(&member); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
+    lmq_experts_look(&member); /* logits = W_router x, of early routers */
     if (mixes) {
         member.is_fine |= member.index == 0;
         gate_attention_input(&member); /* xn *= of what two matrices make */

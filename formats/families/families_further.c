@@ -69,6 +69,29 @@ static const struct lmq_hf_only mistral_large4_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key smallthinker_keys[] = {
+    KEY("hidden_size", dim, 0),
+    KEY("num_hidden_layers", n_layers, 0),
+    KEY("num_attention_heads", n_heads, 0),
+    KEY("num_key_value_heads", n_kv_heads, KEEP),
+    KEY("vocab_size", vocab_size, 0),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY("moe_num_primary_experts", n_experts, 32),
+    KEY("moe_num_active_primary_experts", n_experts_used, 4),
+    KEY("moe_ffn_hidden_size", expert_dim, 768),
+    KEY("sliding_window_size", sliding_window, 4096),
+    END,
+};
+
+/* What only its first files speak of. */
+static const struct lmq_hf_only smallthinker_only[] = {
+    NUMBER("moe_enable_early_router", 1),
+    NUMBER("moe_enable_secondary_experts", 0),
+    NUMBER("moe_shared_primary_experts", 0),
+    NUMBER("use_qk_norm", 0),
+    END_ONLY,
+};
+
 /* Of the text alone, of that beside images. */
 #define HY4_KEYS(rank, width)                                                 \
     KEY("q_lora_rank", q_lora_rank, rank),                                    \
@@ -362,6 +385,23 @@ const struct lmq_family lmq_further_families[] = {
             .only = mistral_large4_only,
             .begin = lmq_hf_begin_mistral_large4,
             .finish = lmq_hf_finish_mistral_large4}},
+    /* Routers look at what enters the layer. llama.cpp takes 4096 for any
+     * window, and where there is one every fourth layer stands still. */
+    {.name = "smallthinker", .activation = LMQ_ACTIVATION_RELU,
+     .window_period = 4,
+     .hf = {.classes = {{"SmallThinkerForCausalLM", "smallthinker", NULL,
+                         false}},
+            RMS_EPS(1e-6), .activation_key = "", .context = 131072,
+            .n_kv_heads = 2, .head_dim = 128, .theta = 1e6,
+            .has_tied_head = true,
+            .keys = {smallthinker_keys, head_dim}, .only = smallthinker_only,
+            .begin = lmq_hf_begin_smallthinker,
+            .windows = lmq_hf_windows_smallthinker},
+     .gguf = {.name = "smallthinker",
+              .keys = LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM |
+                      LMQ_GGUF_ROUTER | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS,
+              .has_full_first = true, .begin = lmq_gguf_begin_smallthinker,
+              .finish = lmq_gguf_finish_smallthinker}},
     /* The first Qwen. */
     {.name = "qwen",
      .hf = {.classes = {{"QWenLMHeadModel", "qwen", NULL, false}},

@@ -60,6 +60,10 @@ void lmq_gguf_finish_gemma2(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
 void lmq_gguf_finish_gemma3(struct lmq_hparams *hparams,
                             const struct lmq_gguf_evidence *evidence);
+/* (more/gguf_lately.c) */
+void lmq_gguf_begin_smallthinker(struct lmq_hparams *hparams);
+void lmq_gguf_finish_smallthinker(struct lmq_hparams *hparams,
+                                  const struct lmq_gguf_evidence *evidence);
 /* (gguf_kinds.c) */
 void lmq_gguf_begin_muse(struct lmq_hparams *hparams);
 void lmq_gguf_begin_gemma3n(struct lmq_hparams *hparams);

@@ -194,6 +194,7 @@ struct lmq_hparams {
     double router_reach;     /* how near LMQ_ROUTER_NEAR takes to be near */
     double shared_scale;     /* of what shared experts add; 1 */
     bool router_scales_input; /* weights are of what experts are given */
+    bool router_is_early;    /* it looks at what enters the layer */
     uint32_t n_expert_groups; /* 0: no choice of groups */
     uint32_t n_expert_groups_used;
     enum lmq_group_score expert_group_score;

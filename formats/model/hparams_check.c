@@ -405,6 +405,10 @@ check_experts(const struct lmq_hparams *h, struct lmq_error *err)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u of %u experts of %u dimensions make no model",
                         h->n_experts_used, h->n_experts, h->expert_dim);
+    if (h->router_is_early && (h->has_expert_norms || h->n_streams > 0))
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "a router that looks at what enters its layer does "
+                        "not go with norms of experts or several streams");
     if (groups > 0 &&
         (h->n_experts % groups != 0 || h->n_expert_groups_used == 0 ||
          h->n_expert_groups_used > groups ||

@@ -150,6 +150,7 @@ const struct lmq_field lmq_fields[] = {
     SWITCH("router_renormalises", router_renormalises),
     SWITCH("router_corrects", router_corrects),
     SWITCH("router_scales_input", router_scales_input),
+    SWITCH("router_early", router_is_early),
     SWITCH("expert_norms", has_expert_norms),
     SWITCH("full_keys_are_values", full_keys_are_values),
     SWITCH("value_norm", has_value_norm),

@@ -219,6 +219,7 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->router_softcap = 0;
         h->router_renormalises = h->router_corrects = false;
         h->router_scales_input = h->has_expert_norms = false;
+        h->router_is_early = false;
         clear_layers(h, LMQ_LAYER_DENSE);
     }
     if (h->router != LMQ_ROUTER_NEAR)

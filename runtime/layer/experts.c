@@ -92,8 +92,9 @@ route(const struct lmq_member *member, const float *x)
     struct lmq_operand xn = /* (n, dim) */
         lmq_operand_of(member, x, member->h->dim);
 
-    lmq_multiply(member, &member->layer->feed.router, &xn,
-                 member->work->routing.logits); /* (n, n_experts) */
+    if (!member->h->router_is_early) /* or lmq_experts_look() did it */
+        lmq_multiply(member, &member->layer->feed.router, &xn,
+                     member->work->routing.logits); /* (n, n_experts) */
     lmq_barrier(member); /* a choice reads the logits of all experts */
     choose_experts(member);
     lmq_barrier(member); /* all tokens' choices are read by one */
@@ -429,6 +430,20 @@ add_shared(const struct lmq_member *member, const float *x, float *out)
 }
 
 /* ---- A layer's experts ---- */
+
+void
+lmq_experts_look(const struct lmq_member *member)
+{
+    struct lmq_operand x = /* (n, dim) */
+        lmq_operand_of(member, member->work->x, member->h->dim);
+
+    if (!member->h->router_is_early ||
+        !lmq_layer_has_experts(member->h, member->index))
+        return;
+    lmq_multiply(member, &member->layer->feed.router, &x,
+                 member->work->routing.logits); /* (n, n_experts) */
+    lmq_barrier(member); /* what is quantized next takes its place */
+}
 
 void
 lmq_experts(const struct lmq_member *member, const float *x, float *out)

@@ -11,4 +11,8 @@
  * members take part, and those who read `out` need a barrier. */
 void lmq_experts(const struct lmq_member *member, const float *x, float *out);
 
+/* What a router that looks at what enters the layer says of it, before x
+ * changes; nothing for others. All members take part. */
+void lmq_experts_look(const struct lmq_member *member);
+
 #endif

@@ -449,7 +449,8 @@ run_layer(struct oracle *o, size_t layer)
                          ? in
                          : given(o, &w->ffn_norm, &w->ffn_norm_a,
                                  &w->ffn_norm_b);
-    double *out = w->mlp.up.w == NULL ? oracle_experts(o, w, second, second)
+    const double *routed = o->s->routes_early ? predicted : second;
+    double *out = w->mlp.up.w == NULL ? oracle_experts(o, w, second, routed)
                   : w->experts != NULL
                       ? oracle_mlp_and_experts(o, w, second)
                       : oracle_feed(o, layer, second);

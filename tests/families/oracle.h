@@ -310,6 +310,7 @@ struct oracle_shape {
     double router_cap;       /* of its logits: cap * tanh(x / cap) */
     double reach;            /* of ORACLE_NEAR */
     bool weighs_input;       /* of an expert, not its output */
+    bool routes_early;       /* by what enters the layer */
     size_t n_groups, n_groups_used, group_best; /* a group counts its so many
                                                    best experts */
 };

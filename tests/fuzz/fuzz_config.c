@@ -48,7 +48,7 @@ static const char *const model_types[] = {
     "apertus1p5", "apertus1p5_text", "minimax_m3_vl_text",
     "step3p5", "minimax", "minimax_text_01", "recurrent_gemma",
     "cohere_compass_text", "muse_glimmer_text", "maple", "deepseek_v4",
-    "mistral_large4", "mistral_large4_text",
+    "mistral_large4", "mistral_large4_text", "smallthinker",
 };
 
 static const char *const keys[] = {

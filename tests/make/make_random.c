@@ -427,6 +427,8 @@ describe_experts(struct lmq_hparams *h)
     h->has_expert_norms =
         h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2) &&
         h->stream_kind != LMQ_STREAMS_HYPER;
+    h->router_is_early =
+        !h->has_expert_norms && h->n_streams == 0 && once_in(2);
     h->expert_group_score = once_in(2) ? LMQ_GROUP_SCORE_BEST
                                        : LMQ_GROUP_SCORE_BEST_TWO;
 }

@@ -148,7 +148,7 @@ for _type, _limit, _default, _least, _names in (
          'embedding_norm bare_embedding_norm '
          'sinks attn_gate attn_gate_by_head attn_gate_softplus raw_latents turned_values '
          'router_renormalises router_corrects '
-         'qk_norm_late score_growth_still head_growth still_whole rope_ramp_exact router_scales_input '
+         'qk_norm_late score_growth_still head_growth still_whole rope_ramp_exact router_scales_input router_early '
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
          'step_norms step_norm_weights key_decays sigmoid_gates '
          'sub_norms mixture_norm loop_norm stream_mean glu_limit_of_experts normed_residual'),

@@ -237,6 +237,8 @@ class Description:
         m5(not self.expert_norms or not self.n_experts
            or self.residual == 'sequential', 'expert_norms')
         if self.n_experts and self.bare != set(range(self.n_layers)):
+            m5(not self.router_early or not self.expert_norms and not self.n_streams,
+               'router_early')
             m5(1 <= self.n_experts_used <= self.n_experts and self.expert_dim >= 1,
                'experts')
             groups, used = self.n_expert_groups, self.n_expert_groups_used
@@ -977,14 +979,15 @@ class Computation:
             weights[i] = 1 / np.exp(z[near] - z[c]).sum()
         return weights
 
-    def feed_forward(self, u, x, layer):
+    def feed_forward(self, u, x, layer, first=None):
         d, shared = self.d, u
         if not d.has_experts(layer):
             h = self.hidden(u, layer, 10, 11, -1)
             return self.product(self.norm(h, 67, layer) if d.sub_norms else h, 12,
                                 layer)
         z = self.product(self.norm(x, 46, layer) / math.sqrt(d.dim)
-                         if d.expert_norms else u, 19, layer)
+                         if d.expert_norms else first if d.router_early else u,
+                         19, layer)
         if d.router_softcap > 0:
             z = d.router_softcap * np.tanh(z / d.router_softcap)
         if d.expert_norms:
@@ -1165,7 +1168,7 @@ class Computation:
                 if d.place(i) == 'before' and not (role == 17 and d.norms_mixture(i)):
                     return x
                 return self.norm(x, role, i)
-            a, f, u = 0, 0, None
+            a, f, u, first = 0, 0, None, x
             if i not in d.feeding:
                 u = self.gated(before(x, 4), i, 78, 79)
                 a = after(self.attention(u, i, long), 16)
@@ -1180,7 +1183,7 @@ class Computation:
                     u = before(x, 9)
                 if d.has_experts(i):
                     u = self.gated(u, i, 80, 81)
-                f = after(self.feed_forward(u, x, i), 17)
+                f = after(self.feed_forward(u, x, i, first), 17)
             x = self.added(x, u, f, i in d.bare, 'feed')
             if d.residual != 'sequential':
                 x = x + d.residual_scale * a

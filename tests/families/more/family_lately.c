@@ -1,6 +1,7 @@
 /*
  * family_lately.c - families that came last: latents of layers that stand
- * still, and scores that grow as each head says.
+ * still, and scores that grow as each head says; routers that look at what
+ * enters the layer.
  */
 #include "config.h"
 
@@ -41,6 +42,15 @@ static const struct stored mistral_experts[] = {
      LAYER(shared.up)},
     {AS_LINEAR, "model.layers.#.mlp.shared_experts.down_proj",
      LAYER(shared.down)},
+    {AS_END, NULL, 0},
+};
+
+#define MOE "model.layers.#.block_sparse_moe."
+static const struct stored smallthinker_experts[] = {
+    {AS_LINEAR, MOE "primary_router", LAYER(router)},
+    {AS_EXPERTS, MOE "experts.@.gate", MLP(gate)},
+    {AS_EXPERTS, MOE "experts.@.up", MLP(up)},
+    {AS_EXPERTS, MOE "experts.@.down", MLP(down)},
     {AS_END, NULL, 0},
 };
 
@@ -94,6 +104,34 @@ const struct family lately_families[] = {
                   .n_used = 3, .expert_dim = 36, .shared_dim = 36,
                   .renormalises = true, .router_scale = 1.5, .n_groups = 4,
                   .n_groups_used = 2, .group_best = 2, .sparse = "0111"},
+    },
+    {
+        .name = "smallthinker",
+        .config =
+            "{'architectures': ['SmallThinkerForCausalLM'], "
+            "'bos_token_id': 1, 'eos_token_id': 2, 'head_dim': $head_dim, "
+            "'hidden_size': $dim, 'max_position_embeddings': $positions, "
+            "'moe_ffn_hidden_size': $expert_dim, "
+            "'moe_num_active_primary_experts': $used, "
+            "'moe_num_primary_experts': $experts, "
+            "'moe_primary_router_apply_softmax': false, "
+            "'num_attention_heads': $heads, 'num_hidden_layers': $layers, "
+            "'num_key_value_heads': $kv_heads, 'rms_norm_eps': 1e-06, "
+            "'rope_layout': [0, 1, 1, 1, 0], 'rope_scaling': null, "
+            "'rope_theta': 1500000.0, "
+            "'sliding_window_layout': [0, 1, 1, 1, 0], "
+            "'sliding_window_size': $window, 'tie_word_embeddings': false, "
+            "'vocab_size': $vocab}",
+        .frame = hf_frame,
+        .layers = {hf_norms, hf_attention, smallthinker_experts},
+        .bits = LLAMA_BITS | HAS_HEAD,
+        .shape = {.dim = 60, .layers = 5, .heads = 6, .kv_heads = 2,
+                  .head_dim = 10, .vocab = 61, .max_positions = 64,
+                  .eps = 1e-6, .activation = oracle_relu, .theta = 1.5e6,
+                  .window = 4096, .sliding = "01110", .turning = "01110",
+                  .sparse = "1", .n_experts = 7, .n_used = 3,
+                  .expert_dim = 44, .router = ORACLE_SIGMOID,
+                  .renormalises = true, .routes_early = true},
     },
     {.name = NULL},
 };

@@ -1,13 +1,16 @@
 /*
  * test_hf_lately.c - config.json of families that came last, and what they need
- * of tensors to be described: Mistral Large 4.
+ * of tensors to be described: Mistral Large 4, SmallThinker.
  */
 #include "config.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/gguf/gguf_build.h"
+#include "formats/gguf/gguf_keys.h"
 #include "formats/hf/hf_config.h"
+#include "formats/model/hparams_check.h"
 #include "formats/model/rope_scaling.h"
 #include "tests/build/build_checkpoint.h"
 #include "tests/build/suite.h"
@@ -150,6 +153,140 @@ START_TEST(without_its_frequencies_it_is_not_run)
 }
 END_TEST
 
+/* ---- SmallThinker ---- */
+
+START_TEST(smallthinker_21b_a3b)
+{
+    struct model *m = read_model(
+        "{'architectures':['SmallThinkerForCausalLM'],"
+        "'bos_token_id':151643,'eos_token_id':[151643,151645],"
+        "'head_dim':128,'hidden_size':2560,'initializer_range':0.02,"
+        "'max_position_embeddings':16384,'moe_ffn_hidden_size':768,"
+        "'moe_num_active_primary_experts':6,'moe_num_primary_experts':64,"
+        "'moe_primary_router_apply_softmax':false,"
+        "'num_attention_heads':28,'num_hidden_layers':4,"
+        "'num_key_value_heads':4,'output_router_logits':false,"
+        "'rms_norm_eps':1e-06,'rope_layout':[0,1,1,1],'rope_scaling':null,"
+        "'rope_theta':1500000.0,'sliding_window_layout':[0,1,1,1],"
+        "'sliding_window_size':4096,'tie_word_embeddings':false,"
+        "'use_cache':true,'vocab_size':151936}");
+
+    ck_assert_str_eq(m->h.architecture, "smallthinker");
+    assert_sizes(&m->h, 4, 2560, 768, 28, 4, 128);
+    ck_assert_uint_eq(m->h.n_experts, 64);
+    ck_assert_uint_eq(m->h.n_experts_used, 6);
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert(m->h.router_is_early && m->h.router_renormalises &&
+              m->h.is_gated && !m->h.router_corrects);
+    ck_assert_int_eq(m->h.activation, LMQ_ACTIVATION_RELU);
+    assert_near(m->h.rope_theta, 1500000);
+    ck_assert_uint_eq(m->h.sliding_window, 4096);
+    assert_layers(&m->h, LMQ_LAYER_FULL, "x...");
+    assert_layers(&m->h, LMQ_LAYER_NOPE, "x...");
+}
+END_TEST
+
+/* Without lists all layers see everything, and turn; the first files spoke of
+ * more. */
+START_TEST(smallthinker_in_other_words)
+{
+    static const char class_name[] = "SmallThinkerForCausalLM";
+    struct model *m = read_small(class_name,
+                                 "'moe_primary_router_apply_softmax':true");
+
+    ck_assert_int_eq(m->h.router, LMQ_ROUTER_SOFTMAX);
+    ck_assert_uint_eq(m->h.sliding_window, 0);
+    assert_layers(&m->h, LMQ_LAYER_NOPE, ".");
+    assert_near(m->h.rope_theta, 1e6);
+    assert_unsupported(class_name, "'moe_enable_early_router':false",
+                       "'moe_enable_early_router' false");
+    assert_unsupported(class_name, "'moe_enable_secondary_experts':true",
+                       "'moe_enable_secondary_experts' true");
+    assert_unsupported(class_name, "'use_qk_norm':true", "'use_qk_norm' true");
+    assert_unsupported(class_name,
+                       "'rope_layout':[1,1,1,1,1,1,1,2]", "a 2 in "
+                       "'rope_layout'");
+}
+END_TEST
+
+START_TEST(early_routers_do_not_go_with_everything)
+{
+    struct lmq_hparams h = read_small("SmallThinkerForCausalLM", "'x':0")->h;
+    struct lmq_error err = {0};
+
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_OK);
+    h.has_expert_norms = true;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "enters its layer"));
+    h.has_expert_norms = false;
+    h.n_streams = 2;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_ERR_FORMAT);
+}
+END_TEST
+
+/* As llama.cpp's converter writes it: no pattern. */
+static struct lmq_hparams
+smallthinker_of_gguf(uint32_t window, uint32_t gating)
+{
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } counts[] = {
+        {".block_count", 6}, {".context_length", 64},
+        {".embedding_length", 64}, {".feed_forward_length", 24},
+        {".attention.head_count", 4}, {".attention.head_count_kv", 2},
+        {".expert_count", 8}, {".expert_used_count", 2},
+        {".expert_feed_forward_length", 24},
+    };
+    static const struct lmq_gguf_evidence evidence = {.vocab_size = 33};
+    static const char name[] = "smallthinker";
+    struct lmq_gguf_builder builder = {0};
+    struct lmq_checkpoint checkpoint = {0};
+    const struct lmq_family *family;
+    struct lmq_gguf_meta *meta = NULL;
+    struct lmq_error err = {0};
+
+    lmq_hparams_init(&checkpoint.hparams);
+    lmq_gguf_build_begin(&builder);
+    builder.prefix = name;
+    lmq_gguf_put_text(&builder, "general.architecture", name, strlen(name));
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        lmq_gguf_put_u32(&builder, counts[i].key, counts[i].value);
+    lmq_gguf_put_f32(&builder, ".attention.layer_norm_rms_epsilon", 1e-6);
+    lmq_gguf_put_u32(&builder, ".expert_gating_func", gating);
+    if (window > 0)
+        lmq_gguf_put_u32(&builder, ".attention.sliding_window", window);
+    lmq_gguf_build_end(&builder, 0);
+    ck_assert_int_eq(lmq_gguf_meta_open(builder.out.bytes, builder.out.n,
+                                        &meta, NULL, &err),
+                     LMQ_OK);
+    ck_assert_msg(lmq_gguf_read_keys(meta, &evidence, &checkpoint, &family,
+                                     &err) == LMQ_OK,
+                  "%s", err.message);
+    lmq_gguf_meta_close(meta);
+    lmq_gguf_build_free(&builder);
+    return checkpoint.hparams;
+}
+
+START_TEST(smallthinker_in_gguf)
+{
+    struct lmq_hparams h = smallthinker_of_gguf(4096, 2);
+
+    ck_assert_str_eq(h.unsupported, "");
+    ck_assert_int_eq(h.router, LMQ_ROUTER_SIGMOID);
+    ck_assert_int_eq(h.activation, LMQ_ACTIVATION_RELU);
+    ck_assert(h.router_is_early && h.router_renormalises);
+    assert_layers(&h, LMQ_LAYER_FULL, "x...x.");
+    assert_layers(&h, LMQ_LAYER_NOPE, "x...x.");
+    h = smallthinker_of_gguf(0, 1);
+    ck_assert_int_eq(h.router, LMQ_ROUTER_SOFTMAX);
+    assert_layers(&h, LMQ_LAYER_NOPE, ".");
+    h = smallthinker_of_gguf(128, 1);
+    ck_assert_str_eq(h.unsupported,
+                     "a window of 128, in whose place llama.cpp has 4096");
+}
+END_TEST
+
 int
 main(void)
 {
@@ -158,6 +295,10 @@ main(void)
         mistral_large4_in_other_ways_is_refused,
         learned_frequencies_are_scaled_ones,
         without_its_frequencies_it_is_not_run,
+        smallthinker_21b_a3b,
+        smallthinker_in_other_words,
+        early_routers_do_not_go_with_everything,
+        smallthinker_in_gguf,
     };
 
     return RUN_SUITE("hf_lately", tests);

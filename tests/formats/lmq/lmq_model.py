@@ -286,6 +286,8 @@ class Model:
         if not any(self.feeds(i) for i in layers):
             n = 0
         need(n == 0 or 1 <= used <= n and h["expert_dim"] > 0, "experts")
+        need(n == 0 or not h["router_early"] or
+             not h["expert_norms"] and not h["n_streams"], "router_early")
         need(n == 0 or groups <= 1 or groups == best or
              n % groups == 0 and 1 <= best <= groups and
              best * n // groups >= used, "groups of experts")
@@ -960,17 +962,17 @@ class Model:
         if self.has_experts(layer):
             u = [self.gated(at + "ffn_norm", x) for x in u]
         for p, (x, v) in enumerate(zip(xs, u)):
-            f = self.fed(layer, at, v, x, p)
+            f = self.fed(layer, at, v, x, p, before[p])
             if place != "before" or self.norms_mixture(layer):
                 f = self.norm(at + "post_ffw_norm", f)
             out.append(self.added("feed", x, v, f))
         return out
 
-    def fed(self, layer, at, v, x, p):
+    def fed(self, layer, at, v, x, p, first=None):
         h, given = self.h, None
         if self.has_table(layer):
             given = self.matrix(at + "ffn_gate_tid2eid.weight")[self.tokens[p]]
-        return self.experts(at, v, x, given) if self.has_experts(layer) else \
+        return self.experts(at, v, x, given, first) if self.has_experts(layer) else \
             self.feed(at + "ffn_%s", v, h["sub_norms"] and
                       at + "ffn_sub_norm", layer in h["sparse_layers"],
                       self.act_limit(at, "act_limit", "limited_layers"))
@@ -1390,13 +1392,14 @@ class Model:
             left.remove(c)
         return [weights[c] for c in chosen]
 
-    def experts(self, at, u, x, given):  # section 9
+    def experts(self, at, u, x, given, first):  # section 9
         h, n, shared = self.h, self.h["n_experts"], u
         if h["expert_norms"]:
             u = [a / math.sqrt(h["dim"])
                  for a in self.norm(at + "ffn_gate_inp_norm", x)]
         z = [cap(a, h["router_softcap"])
-             for a in self.product(at + "ffn_gate_inp", u)]
+             for a in self.product(at + "ffn_gate_inp",
+                                   first if h["router_early"] else u)]
         if h["expert_norms"]:
             u = self.norm(at + "pre_ffw_norm_2", x)
         scores = {"softmax": softmax, "softmax_chosen": list, "near": list,
