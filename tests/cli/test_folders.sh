@@ -245,21 +245,23 @@ expect 0 "$lmquant" convert --tokenizer model/tokenizer.json more right.lmq
 # Of a folder that has nothing else, of another checkpoint.
 mkdir words
 cp model/tokenizer* model/generation_config.json words
-for given in words model right.lmq; do
+expect 0 "$lmquant" convert model whole.lmq
+for given in words model whole.lmq; do
     expect 0 "$lmquant" convert -f --tokenizer $given bare given.lmq
-    cmp -s right.lmq given.lmq || fail "the tokenizer of $given is another"
+    cmp -s whole.lmq given.lmq || fail "the tokenizer of $given is another"
 done
 expect 2 "$lmquant" convert -f --tokenizer given.lmq bare given.lmq
 says "would destroy its source"
-cmp -s right.lmq given.lmq || fail "the tokenizer's source is destroyed"
+cmp -s whole.lmq given.lmq || fail "the tokenizer's source is destroyed"
 mkdir nothing
 for given in bare bare.lmq nothing; do
     expect 3 "$lmquant" convert -f --tokenizer $given model wrong.lmq
     says "lmquant: $given: has no tokenizer"
 done
-head -c 5000 right.lmq > cut.lmq
-expect 3 "$lmquant" convert -f --tokenizer cut.lmq model wrong.lmq
-says "lmquant: cut.lmq: "
+head -c 5000 whole.lmq > half.lmq
+expect 3 "$lmquant" convert -f --tokenizer half.lmq model wrong.lmq
+says "lmquant: half.lmq: "
+rm -r words nothing whole.lmq given.lmq half.lmq
 expect 0 "$synth" --dim 32 --hidden 64 --layers 1 --heads 2 \
     --kv-heads 2 --vocab 20000 wide
 expect 0 "$lmquant" convert --tokenizer model/tokenizer.json wide wide.lmq
