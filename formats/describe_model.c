@@ -235,6 +235,7 @@ say_attention(json_t **words, const struct lmq_hparams *h)
                                  "weights",
         [LMQ_QK_NORM_BARE_QUERIES] =
             "norms of keys, and of queries without weights",
+        [LMQ_QK_NORM_TURNING] = "norms of what turns of keys",
     };
     uint32_t n_full = count_layers(h, LMQ_LAYER_FULL);
     uint32_t n_sinkless = count_layers(h, LMQ_LAYER_SINKLESS);
@@ -243,6 +244,9 @@ say_attention(json_t **words, const struct lmq_hparams *h)
     if (h->kv_lora_rank > 0)
         say(words, "latent attention: keys and values of rank %u",
             h->kv_lora_rank);
+    if (h->full_kv_lora_rank > 0)
+        say(words, "of rank %u in layers without a window",
+            h->full_kv_lora_rank);
     if (h->q_lora_rank > 0)
         say(words, "queries of rank %u", h->q_lora_rank);
     if (lmq_hparams_value_dim(h) != h->head_dim)
@@ -253,7 +257,9 @@ say_attention(json_t **words, const struct lmq_hparams *h)
     else if (h->sliding_window > 0)
         say(words, "a window of %u positions in %u of %u layers",
             h->sliding_window, h->n_layers - n_full, h->n_layers);
-    if (h->full_head_dim > 0 || h->full_kv_heads > 0)
+    if (h->kv_lora_rank > 0 && h->full_head_dim > 0)
+        say(words, "heads of %u dimensions in the others", h->full_head_dim);
+    else if (h->full_head_dim > 0 || h->full_kv_heads > 0)
         say(words, "%u key heads of %u dimensions in the others",
             h->full_kv_heads > 0 ? h->full_kv_heads : h->n_kv_heads,
             h->full_head_dim > 0 ? h->full_head_dim : h->head_dim);

@@ -66,14 +66,15 @@ static inline size_t
 lmq_key_width(const struct lmq_hparams *h, size_t layer)
 {
     return h->kv_lora_rank > 0
-               ? (size_t)h->kv_lora_rank + lmq_layer_rotary_dim(h, layer)
+               ? (size_t)lmq_layer_latents(h, layer) +
+                     lmq_layer_rotary_dim(h, layer)
                : lmq_layer_head_dim(h, layer);
 }
 
 static inline size_t
 lmq_value_width(const struct lmq_hparams *h, size_t layer)
 {
-    return h->kv_lora_rank > 0 ? h->kv_lora_rank
+    return h->kv_lora_rank > 0 ? lmq_layer_latents(h, layer)
                                : lmq_layer_value_dim(h, layer);
 }
 

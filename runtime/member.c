@@ -117,7 +117,7 @@ lmq_member_values(const struct lmq_member *member, size_t t)
 void
 lmq_member_turn(const struct lmq_member *member, float *x)
 {
-    size_t latents = member->h->kv_lora_rank;
+    size_t latents = lmq_layer_latents(member->h, member->index);
 
     if (member->h->has_turned_values)
         return;

@@ -347,7 +347,9 @@ static enum lmq_status
 check_combination(const struct lmq_hparams *h, struct lmq_error *err)
 {
     if (h->kv_lora_rank > 0 &&
-        (h->qk_norm != LMQ_QK_NORM_NONE || h->has_value_norm ||
+        ((h->qk_norm != LMQ_QK_NORM_NONE &&
+          h->qk_norm != LMQ_QK_NORM_TURNING) ||
+         h->has_value_norm ||
          h->qkv_clip > 0))
         return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                         "cannot be run: latent attention with norms or limits "
@@ -366,8 +368,9 @@ make_layers(struct lmq_model *model)
         struct lmq_attention_part *attention = &model->layers[i].attention;
         struct lmq_feed_part *feed = &model->layers[i].feed;
         if (h->kv_lora_rank > 0 && lmq_layer_has_keys(h, i)) {
-            attention->k_b = calloc(h->n_heads, sizeof(*attention->k_b));
-            attention->v_b = calloc(h->n_heads, sizeof(*attention->v_b));
+            size_t n_heads = lmq_layer_heads(h, i);
+            attention->k_b = calloc(n_heads, sizeof(*attention->k_b));
+            attention->v_b = calloc(n_heads, sizeof(*attention->v_b));
             if (attention->k_b == NULL || attention->v_b == NULL)
                 return false;
         }

@@ -56,7 +56,9 @@ expert_rows(const struct lmq_hparams *h, size_t batch)
 static size_t
 heads_width(const struct lmq_hparams *h)
 {
-    size_t value = lmq_size_max(lmq_hparams_value_dim(h), h->full_head_dim);
+    size_t value = lmq_size_max(
+        lmq_hparams_value_dim(h),
+        lmq_size_max(h->full_head_dim, h->full_value_dim));
 
     return lmq_size_max(lmq_most_heads(h) * value, lmq_delta_value_width(h));
 }
@@ -100,6 +102,7 @@ widest_operand(const struct lmq_hparams *h)
     const size_t widths[] = {
         widest_hidden(h), h->expert_dim, lmq_query_latents(h),
         h->kv_lora_rank,  h->head_dim,   heads_width(h), h->step_rank,
+        h->full_kv_lora_rank, h->full_head_dim,
         h->gate_rank,     h->residual_rank, h->norm_gate_rank,
         (size_t)h->n_out_groups * h->out_rank, h->index_dim,
     };
@@ -123,8 +126,9 @@ list_packed(struct list *list, struct lmq_work *work,
         {h->n_experts == 0 ? 0 : 2 * work->routing.capacity, h->dim},
         {h->n_experts == 0 ? 0 : work->routing.capacity, h->expert_dim},
         /* What goes through the matrices of heads. */
-        {h->kv_lora_rank == 0 ? 0 : work->batch * h->n_heads,
-         lmq_size_max(h->kv_lora_rank, h->head_dim)},
+        {h->kv_lora_rank == 0 ? 0 : work->batch * lmq_most_heads(h),
+         lmq_size_max(lmq_size_max(h->kv_lora_rank, h->full_kv_lora_rank),
+                      lmq_size_max(h->head_dim, h->full_head_dim))},
         /* And through those of parts of what heads give. */
         {work->batch * h->n_out_groups,
          h->n_out_groups == 0 ? 1 : heads_width(h) / h->n_out_groups + 1},
@@ -212,8 +216,10 @@ list_latents(struct list *list, struct lmq_work *work,
     if (h->has_raw_latents)
         add(list, &work->q_pair, n, lmq_query_latents(h), sizeof(float));
     struct widths widths = widest_heads(h);
-    add(list, &work->q_latent, n, h->n_heads * widths.key, sizeof(float));
-    add(list, &work->out_latent, n, h->n_heads * widths.value, sizeof(float));
+    add(list, &work->q_latent, n, lmq_most_heads(h) * widths.key,
+        sizeof(float));
+    add(list, &work->out_latent, n, lmq_most_heads(h) * widths.value,
+        sizeof(float));
 }
 
 /* What keys that are values, and pools of them, need. */
@@ -517,6 +523,7 @@ have_same_positions(const struct lmq_hparams *a, const struct lmq_hparams *b)
     const size_t factors = a->n_rope_factors * sizeof(a->rope_short[0]);
 
     return lmq_hparams_attn_scale(a) == lmq_hparams_attn_scale(b) &&
+           a->full_attn_scale == b->full_attn_scale &&
            lmq_hparams_far_rotary_dim(a) == lmq_hparams_far_rotary_dim(b) &&
            memcmp((const char *)a + from, (const char *)b + from,
                   to - from) == 0 &&

@@ -164,6 +164,9 @@ struct lmq_source {
     const char *unsaid_theta; /* the key that should say what versions of the */
     const char *unsaid_eps;   /* library take differently; NULL: all is said */
     float times[LMQ_ROLE_COUNT]; /* weights count so many times; 0: once */
+    float full_latent_times; /* likewise those of the norm of latents in layers
+                                that see everything, among others; 0: the
+                                same */
     const char *bias_key[LMQ_ROLE_COUNT]; /* what says whether matrices have a
                                              bias; "": their kind; NULL:
                                              nothing does */
@@ -377,7 +380,8 @@ bool lmq_tensor_is_plain(const struct lmq_tensor *tensor);
 
 /* By what the source says of its role, besides what there is. */
 void lmq_tensor_scale(struct lmq_tensor *tensor,
-                      const struct lmq_source *source);
+                      const struct lmq_source *source,
+                      const struct lmq_hparams *hparams);
 
 /* Takes its integers away where rows of whole groups cannot be had: what is
  * turned, scaled, or cut within groups has floats only. */

@@ -59,9 +59,19 @@ lmq_scratch_reserve(struct lmq_scratch *scratch, size_t size,
 
 /* ---- Where rows stand ---- */
 
+/* Whether it norms latents of a layer that sees everything. */
+static bool
+is_of_full_latents(const struct lmq_hparams *h, const struct lmq_place *place)
+{
+    return place->role == LMQ_ROLE_ATTN_KV_A_NORM && place->layer >= 0 &&
+           place->layer < (int32_t)h->n_layers &&
+           lmq_layer_is(h, (size_t)place->layer, LMQ_LAYER_FULL);
+}
+
 /* Of a matrix its bias is not; of a norm all that it gives is. */
 void
-lmq_tensor_scale(struct lmq_tensor *tensor, const struct lmq_source *source)
+lmq_tensor_scale(struct lmq_tensor *tensor, const struct lmq_source *source,
+                 const struct lmq_hparams *hparams)
 {
     struct lmq_view *view = &tensor->view;
     float times = tensor->place.role < LMQ_ROLE_COUNT &&
@@ -70,6 +80,9 @@ lmq_tensor_scale(struct lmq_tensor *tensor, const struct lmq_source *source)
                       ? source->times[tensor->place.role]
                       : 0;
 
+    if (source->full_latent_times > 0 &&
+        is_of_full_latents(hparams, &tensor->place))
+        times = source->full_latent_times;
     if (times > 0)
         view->times = times * (view->times > 0 ? view->times : 1);
 }

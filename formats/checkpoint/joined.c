@@ -51,7 +51,7 @@ turn(const struct lmq_checkpoint *checkpoint, const struct lmq_source *as,
                             ? (struct lmq_shuffle){0}
                             : lmq_shuffle_inverse(&columns);
     turn_columns(checkpoint, as, tensor);
-    lmq_tensor_scale(tensor, as);
+    lmq_tensor_scale(tensor, as, &checkpoint->hparams);
     if (as->has_decay_itself && tensor->place.role == LMQ_ROLE_DELTA_DECAY)
         view->map = view->map != LMQ_MAP_NONE ? LMQ_MAP_NONE
                     : as->has_decay_above     ? LMQ_MAP_EXP

@@ -55,6 +55,9 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_ATTN_Q_B:
     case LMQ_ROLE_ATTN_Q_NORM:
     case LMQ_ROLE_ATTN_K_NORM:
+        if (h->qk_norm == LMQ_QK_NORM_TURNING &&
+            place->role == LMQ_ROLE_ATTN_K_NORM)
+            return last_of(rotary, rotary);
         return (struct lmq_rope_rows){
             .head_dim = head_dim,
             .first = is_last ? head_dim - rotary : 0,
@@ -69,9 +72,7 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_INDEX_NORM:
         return last_of(h->index_dim, rotary);
     case LMQ_ROLE_ATTN_KV_A:
-        return (struct lmq_rope_rows){.head_dim = h->kv_lora_rank + rotary,
-                                      .first = h->kv_lora_rank,
-                                      .n = rotary};
+        return last_of(lmq_layer_latents(h, layer) + rotary, rotary);
     default:
         return (struct lmq_rope_rows){0};
     }

@@ -373,16 +373,19 @@ split_kv_b(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *whole,
 {
     const struct lmq_hparams *h = &checkpoint->hparams;
     size_t layer = whole->place.layer < 0 ? 0 : (size_t)whole->place.layer;
-    uint64_t nope = h->head_dim - lmq_layer_rotary_dim(h, layer);
-    uint64_t values = lmq_hparams_value_dim(h), rank = h->kv_lora_rank;
+    uint64_t nope =
+        lmq_layer_head_dim(h, layer) - lmq_layer_rotary_dim(h, layer);
+    uint64_t values = lmq_layer_value_dim(h, layer);
+    uint64_t rank = lmq_layer_latents(h, layer);
+    uint32_t n_heads = lmq_layer_heads(h, layer);
     const uint64_t key_dims[2] = {rank, nope}, value_dims[2] = {values, rank};
     enum lmq_status status = LMQ_OK;
 
-    if (whole->n_dims != 2 || whole->dims[0] != h->n_heads * (nope + values) ||
+    if (whole->n_dims != 2 || whole->dims[0] != n_heads * (nope + values) ||
         whole->dims[1] != rank)
-        return fail_size(whole, whole->dims[0], h->n_heads * (nope + values),
+        return fail_size(whole, whole->dims[0], n_heads * (nope + values),
                          err);
-    for (uint32_t i = 0; i < h->n_heads && status == LMQ_OK; i++) {
+    for (uint32_t i = 0; i < n_heads && status == LMQ_OK; i++) {
         uint64_t first = i * (nope + values);
         struct lmq_tensor *part;
         status = add_part(checkpoint, whole, LMQ_ROLE_ATTN_K_B, (int32_t)i,
@@ -445,6 +448,7 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
 {
     struct lmq_tensor whole = checkpoint->tensors[index];
     const struct lmq_hparams *h = &checkpoint->hparams;
+    size_t layer = whole.place.layer < 0 ? 0 : (size_t)whole.place.layer;
     /* Of one expert, in this order. */
     static const enum lmq_role matrices[] = {
         LMQ_ROLE_FFN_GATE, LMQ_ROLE_FFN_UP, LMQ_ROLE_FFN_DOWN};
@@ -481,7 +485,7 @@ split_tensor(struct lmq_checkpoint *checkpoint, size_t index, bool *is_fused,
         return split_kv_b(checkpoint, &whole, err);
     case LMQ_ROLE_ATTN_K_B:
     case LMQ_ROLE_ATTN_V_B:
-        if (whole.n_dims == 3 && whole.dims[0] == h->n_heads)
+        if (whole.n_dims == 3 && whole.dims[0] == lmq_layer_heads(h, layer))
             return split_heads(checkpoint, &whole, err);
         break;
     case LMQ_ROLE_ATTN_OUT_A:
@@ -654,7 +658,7 @@ arrange(const struct lmq_checkpoint *checkpoint, struct lmq_tensor *tensor,
     if (source->has_unit_head && tensor->place.role == LMQ_ROLE_HEAD &&
         tensor->n_dims == 2)
         tensor->view.has_unit_rows = true;
-    lmq_tensor_scale(tensor, source);
+    lmq_tensor_scale(tensor, source, &checkpoint->hparams);
     if (tensor->place.role == LMQ_ROLE_EMBEDDING && tensor->n_dims == 2 &&
         tensor->dims[0] > checkpoint->hparams.vocab_size &&
         tensor->dims[0] == source->n_input_tokens)

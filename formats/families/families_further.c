@@ -92,6 +92,36 @@ static const struct lmq_hf_only smallthinker_only[] = {
     END_ONLY,
 };
 
+static const struct lmq_hf_key dots3_keys[] = {
+    SIZES(5120, 13824, 46, 128, 152064),
+    KEY("max_position_embeddings", context, KEEP),
+    KEY("n_routed_experts", n_experts, 256),
+    KEY("num_local_experts", n_experts, ALIAS),
+    KEY("num_experts_per_tok", n_experts_used, 8),
+    KEY("moe_intermediate_size", expert_dim, 1536),
+    KEY("n_group", n_expert_groups, 1),
+    KEY("topk_group", n_expert_groups_used, 1),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("routed_scaling_factor", router_scale, 1),
+    KEY("sliding_window", sliding_window, KEEP),
+    END,
+};
+
+static const struct lmq_hf_only dots3_only[] = {
+    WORD("topk_method", "noaux_tc"),
+    WORD("scoring_func", "sigmoid"),
+    WORD("attention_gate_type", "headwise"),
+    WORD("swa_attention_gate_type", "headwise"),
+    WORD("normalization", "RMSNorm"),
+    WORD("final_norm", "RMSNorm"),
+    {"rope_scaling", NULL, (double)NAN},
+    NUMBER("attention_bias", 0),
+    NUMBER("apply_mla_qkv_lora_rescale", 1),
+    NUMBER("k_rope_only_layernorm", 1),
+    NUMBER("use_dynamic_rsf", 0),
+    END_ONLY,
+};
+
 /* Of the text alone, of that beside images. */
 #define HY4_KEYS(rank, width)                                                 \
     KEY("q_lora_rank", q_lora_rank, rank),                                    \
@@ -402,6 +432,18 @@ const struct lmq_family lmq_further_families[] = {
                       LMQ_GGUF_ROUTER | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS,
               .has_full_first = true, .begin = lmq_gguf_begin_smallthinker,
               .finish = lmq_gguf_finish_smallthinker}},
+    /* Latents of two kinds, whose norms are scaled; a norm of what turns of
+     * keys; as far as sparse attention sees everything. */
+    {.name = "dots3note", .qk_norm = LMQ_QK_NORM_TURNING,
+     .hf = {.classes = {TEXT_OF_OR_FLAT("Dots3NoteForConditionalGeneration",
+                                        "dots3_note"),
+                        {"Dots3NoteForCausalLM", "dots3_note_text", NULL,
+                         false},
+                        {"Dots3NoteTextForCausalLM", NULL, NULL, false}},
+            .source = {.has_rotary_pairs = true},
+            RMS_EPS(1e-5), .context = 524288, .has_own_layers = true,
+            .keys = {dots3_keys}, .only = dots3_only,
+            .begin = lmq_hf_begin_dots3, .finish = lmq_hf_finish_dots3}},
     /* The first Qwen. */
     {.name = "qwen",
      .hf = {.classes = {{"QWenLMHeadModel", "qwen", NULL, false}},

@@ -58,8 +58,9 @@ lmq_hparams_far_rotary_dim(const struct lmq_hparams *hparams)
         return 0;
     if (hparams->full_rotary_dim > 0)
         return hparams->full_rotary_dim;
-    return hparams->full_head_dim > 0 ? hparams->full_head_dim
-                                      : lmq_hparams_rotary_dim(hparams);
+    return hparams->full_head_dim > 0 && hparams->kv_lora_rank == 0
+               ? hparams->full_head_dim
+               : lmq_hparams_rotary_dim(hparams);
 }
 
 uint32_t
@@ -121,6 +122,15 @@ lmq_hparams_attn_scale(const struct lmq_hparams *hparams)
 {
     return hparams->attn_scale > 0 ? (float)hparams->attn_scale
                                    : 1 / sqrtf((float)hparams->head_dim);
+}
+
+float
+lmq_layer_attn_scale(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->full_attn_scale > 0 &&
+                   lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
+               ? (float)hparams->full_attn_scale
+               : lmq_hparams_attn_scale(hparams);
 }
 
 bool

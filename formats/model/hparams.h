@@ -83,6 +83,9 @@ struct lmq_hparams {
      * as there. */
     uint32_t full_head_dim, full_kv_heads;
     uint32_t full_rotary_dim; /* likewise; 0: as many dimensions as there */
+    uint32_t full_value_dim; /* likewise, of latent attention, */
+    uint32_t full_kv_lora_rank; /* and its latents */
+    double full_attn_scale;  /* likewise, of scores; 0: attn_scale */
     bool full_keys_are_values; /* there, before norms and positions */
     bool has_value_norm;     /* without weights, of each head's values */
     uint32_t n_borrowing;    /* so many last layers have no keys and values:
@@ -249,6 +252,7 @@ uint32_t lmq_hparams_value_dim(const struct lmq_hparams *hparams);
 uint32_t lmq_hparams_far_rotary_dim(const struct lmq_hparams *hparams);
 /* Of the scores q k. */
 float lmq_hparams_attn_scale(const struct lmq_hparams *hparams);
+float lmq_layer_attn_scale(const struct lmq_hparams *hparams, size_t layer);
 
 static inline bool
 lmq_layer_is(const struct lmq_hparams *hparams, size_t layer,
@@ -465,6 +469,15 @@ lmq_weighs_qk_norms(const struct lmq_hparams *hparams)
            hparams->qk_norm != LMQ_QK_NORM_BARE_ALL;
 }
 
+/* Whether those of queries are among them. */
+static inline bool
+lmq_weighs_query_norms(const struct lmq_hparams *hparams)
+{
+    return lmq_weighs_qk_norms(hparams) &&
+           hparams->qk_norm != LMQ_QK_NORM_BARE_QUERIES &&
+           hparams->qk_norm != LMQ_QK_NORM_TURNING;
+}
+
 /* ---- Layers with other sizes ---- */
 
 /* Whether the layer is one that sees everything and has heads of its own. */
@@ -482,9 +495,24 @@ lmq_layer_head_dim(const struct lmq_hparams *hparams, size_t layer)
                                                     : hparams->head_dim;
 }
 
+/* The latents of all its keys; 0: it has none. */
+static inline uint32_t
+lmq_layer_latents(const struct lmq_hparams *hparams, size_t layer)
+{
+    return hparams->full_kv_lora_rank > 0 &&
+                   lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
+               ? hparams->full_kv_lora_rank
+               : hparams->kv_lora_rank;
+}
+
 static inline uint32_t
 lmq_layer_value_dim(const struct lmq_hparams *hparams, size_t layer)
 {
+    if (hparams->kv_lora_rank > 0)
+        return hparams->full_value_dim > 0 &&
+                       lmq_layer_is(hparams, layer, LMQ_LAYER_FULL)
+                   ? hparams->full_value_dim
+                   : lmq_hparams_value_dim(hparams);
     return lmq_layer_has_full_heads(hparams, layer)
                ? hparams->full_head_dim
                : lmq_hparams_value_dim(hparams);

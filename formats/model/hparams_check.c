@@ -65,6 +65,23 @@ check_heads(const struct lmq_hparams *h, struct lmq_error *err)
                         "latent attention with heads of %u, of which %u turn, "
                         "leaves nothing still",
                         h->head_dim, rotary);
+    if ((uint64_t)h->full_kv_lora_rank + h->full_head_dim > LMQ_MAX_WIDTH ||
+        (uint64_t)h->full_kv_lora_rank + h->head_dim > LMQ_MAX_WIDTH ||
+        (uint64_t)h->kv_lora_rank + h->full_head_dim > LMQ_MAX_WIDTH ||
+        (uint64_t)h->n_heads * h->full_value_dim > LMQ_MAX_WIDTH)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "%u latents, or heads of %u, of layers that see "
+                        "everything are too wide",
+                        h->full_kv_lora_rank, h->full_value_dim);
+    if (h->kv_lora_rank > 0 && h->full_head_dim > 0 &&
+        rotary >= h->full_head_dim)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "latent attention with heads of %u, of which %u turn, "
+                        "leaves nothing still",
+                        h->full_head_dim, rotary);
+    if (h->qk_norm == LMQ_QK_NORM_TURNING && h->kv_lora_rank == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "a norm of what turns of keys needs latents");
     if (h->has_raw_latents && h->q_lora_rank > LMQ_MAX_WIDTH / 2)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "%u latents of queries are too wide to be there twice",
@@ -78,7 +95,17 @@ has_heads_by_layer(const struct lmq_hparams *h)
     bool has_any = false;
 
     for (uint32_t i = 0; i < h->n_layers; i++)
-        has_any |= h->layer_heads[i] > 0 || h->layer_kv_heads[i] > 0;
+        has_any |= h->layer_heads[i] > 0;
+    return has_any;
+}
+
+static bool
+has_key_heads_by_layer(const struct lmq_hparams *h)
+{
+    bool has_any = false;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        has_any |= h->layer_kv_heads[i] > 0;
     return has_any;
 }
 
@@ -88,12 +115,11 @@ static enum lmq_status
 check_full_heads(const struct lmq_hparams *h, struct lmq_error *err)
 {
     bool is_rotary = h->positions == LMQ_POSITIONS_ROTARY;
-    bool has_queries = false;
 
     if ((uint64_t)h->n_heads * h->full_head_dim > LMQ_MAX_WIDTH)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "%u heads of %u are too wide",
                         h->n_heads, h->full_head_dim);
-    if (h->full_head_dim > 0 &&
+    if (h->full_head_dim > 0 && h->kv_lora_rank == 0 &&
         (h->value_dim > 0 || h->rotary_dim > 0 || h->full_head_dim % 2 != 0 ||
          (is_rotary && h->rope_local_theta <= 0)))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
@@ -109,17 +135,17 @@ check_full_heads(const struct lmq_hparams *h, struct lmq_error *err)
                         "dimensions turn, which needs an even number, at most "
                         "the head size, windows, and a rotary base for these",
                         h->head_dim, h->full_rotary_dim);
-    if ((h->full_head_dim > 0 || h->full_kv_heads > 0 ||
-         h->full_rotary_dim > 0 || has_heads_by_layer(h) ||
-         h->full_keys_are_values || h->n_borrowing > 0) &&
-        (h->kv_lora_rank > 0 || h->qk_norm == LMQ_QK_NORM_HEADS))
+    bool differ = h->full_kv_heads > 0 || h->full_rotary_dim > 0 ||
+                  has_key_heads_by_layer(h) || h->full_keys_are_values ||
+                  h->n_borrowing > 0;
+    if ((differ && h->kv_lora_rank > 0) ||
+        ((differ || h->full_head_dim > 0 || has_heads_by_layer(h)) &&
+         h->qk_norm == LMQ_QK_NORM_HEADS))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "heads that differ between layers, or that several "
                         "share, do not go with latent attention or with norms "
                         "for each head");
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        has_queries |= h->layer_heads[i] > 0;
-    if (has_queries && (h->positions == LMQ_POSITIONS_ALIBI ||
+    if (has_heads_by_layer(h) && (h->positions == LMQ_POSITIONS_ALIBI ||
                         h->positions == LMQ_POSITIONS_ALIBI_SCALED))
         return lmq_fail(err, LMQ_ERR_FORMAT, 0,
                         "numbers of heads that differ between layers do not "

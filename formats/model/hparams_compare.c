@@ -107,6 +107,7 @@ static bool
 is_free(const struct lmq_field *field, const struct lmq_hparams *h)
 {
     bool is_alike = h->full_head_dim == 0 && h->full_kv_heads == 0 &&
+                    h->full_value_dim == 0 && h->full_kv_lora_rank == 0 &&
                     !h->full_keys_are_values && h->n_borrowing == 0;
 
     return field->type == LMQ_FIELD_REAL ||

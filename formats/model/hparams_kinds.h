@@ -48,6 +48,7 @@ enum lmq_qk_norm {
     LMQ_QK_NORM_BARE,  /* each head, without weights; not in NoPE layers */
     LMQ_QK_NORM_BARE_ALL, /* the same, in those, too */
     LMQ_QK_NORM_BARE_QUERIES, /* each head; only keys' has weights */
+    LMQ_QK_NORM_TURNING, /* of latent keys what turns, before it does */
     LMQ_QK_NORM_COUNT
 };
 

@@ -72,6 +72,8 @@ settle_windows(struct lmq_hparams *h)
         return;
     h->rope_local_theta = 0;
     h->full_head_dim = h->full_kv_heads = h->full_rotary_dim = 0;
+    h->full_value_dim = h->full_kv_lora_rank = 0;
+    h->full_attn_scale = 0;
     h->full_keys_are_values = false;
 }
 
@@ -155,6 +157,7 @@ settle_absent(struct lmq_hparams *h, const struct lmq_hparams *usual)
         h->full_rotary_dim = 0;
         h->q_lora_rank = h->kv_lora_rank = 0;
         h->attn_scale = h->attn_softcap = h->qkv_clip = 0;
+        h->full_attn_scale = 0;
         h->value_scale = usual->value_scale;
         h->score_growth = 0;
         h->has_head_growth = false;
@@ -352,6 +355,19 @@ settle_still(struct lmq_hparams *h)
         h->has_whole_still = false;
 }
 
+/* Latents of layers that see everything. */
+static void
+settle_full(struct lmq_hparams *h)
+{
+    if (h->full_kv_lora_rank == h->kv_lora_rank || h->kv_lora_rank == 0)
+        h->full_kv_lora_rank = 0;
+    if (h->full_value_dim == lmq_hparams_value_dim(h) || h->kv_lora_rank == 0)
+        h->full_value_dim = 0;
+    if (!(h->full_attn_scale < h->attn_scale ||
+          h->full_attn_scale > h->attn_scale))
+        h->full_attn_scale = 0;
+}
+
 /* What only some attentions, some feed-forwards compute with. */
 static void
 settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
@@ -395,6 +411,7 @@ settle_parts(struct lmq_hparams *h, const struct lmq_hparams *usual)
     settle_limits(h);
     settle_kept(h, usual);
     settle_still(h);
+    settle_full(h);
 }
 
 /* ---- Numbers of layers ---- */

@@ -256,7 +256,10 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
 {
     switch ((int)role) {
     case LMQ_ROLE_ATTN_Q_NORM:
-        return h->qk_norm != LMQ_QK_NORM_BARE_QUERIES;
+        return lmq_weighs_query_norms(h);
+    case LMQ_ROLE_ATTN_K_NORM:
+        return h->qk_norm != LMQ_QK_NORM_TURNING ||
+               lmq_layer_rotary_dim(h, layer) > 0;
     case LMQ_ROLE_ATTN_OUT_A:
         return h->n_out_groups > 0;
     case LMQ_ROLE_ATTN_GROWTH:
@@ -339,7 +342,7 @@ lmq_model_has(const struct lmq_hparams *h, const struct lmq_place *place,
     const uint32_t counts[] = {
         [ONE] = 0,
         [ALONE] = 0,
-        [A_HEAD] = h->n_heads,
+        [A_HEAD] = lmq_layer_heads(h, layer),
         [A_Q_NORM] = has_heads_norms ? h->n_heads : 0,
         [A_K_NORM] = has_heads_norms ? h->n_kv_heads : 0,
         [AN_EXPERT] = has_experts ? h->n_experts : 0,
@@ -406,6 +409,8 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t value = lmq_layer_value_dim(h, layer);
     uint64_t rotary = lmq_layer_rotary_dim(h, layer);
     bool is_whole = h->qk_norm == LMQ_QK_NORM_WHOLE;
+    bool is_turning = h->qk_norm == LMQ_QK_NORM_TURNING;
+    uint64_t rank = lmq_layer_latents(h, layer);
     bool has_wide_norm = lmq_is_state_space(h) || lmq_is_lightning(h);
     uint64_t hidden = place->item >= 0 ? h->expert_dim
                                        : lmq_layer_hidden_dim(h, layer);
@@ -481,17 +486,20 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_STATE_GATE] = {values, latents},
         [LMQ_ROLE_STATE_OUT] = {h->dim, values},
         [LMQ_ROLE_ATTN_Q_NORM] = {is_whole ? q : head, 0},
-        [LMQ_ROLE_ATTN_K_NORM] = {is_whole ? k : head, 0},
+        [LMQ_ROLE_ATTN_K_NORM] = {is_whole     ? k
+                                  : is_turning ? rotary
+                                               : head,
+                                  0},
         [LMQ_ROLE_ATTN_SINKS] = {n_heads, 0},
         [LMQ_ROLE_ATTN_GROWTH] = {n_heads, 0},
         [LMQ_ROLE_ATTN_POST_NORM] = {h->dim, 0},
         [LMQ_ROLE_ATTN_Q_A] = {h->q_lora_rank, h->dim},
         [LMQ_ROLE_ATTN_Q_A_NORM] = {h->q_lora_rank, 0},
         [LMQ_ROLE_ATTN_Q_B] = {q, q_latents},
-        [LMQ_ROLE_ATTN_KV_A] = {h->kv_lora_rank + rotary, h->dim},
-        [LMQ_ROLE_ATTN_KV_A_NORM] = {h->kv_lora_rank, 0},
-        [LMQ_ROLE_ATTN_K_B] = {h->kv_lora_rank, h->head_dim - rotary},
-        [LMQ_ROLE_ATTN_V_B] = {value, h->kv_lora_rank},
+        [LMQ_ROLE_ATTN_KV_A] = {rank + rotary, h->dim},
+        [LMQ_ROLE_ATTN_KV_A_NORM] = {rank, 0},
+        [LMQ_ROLE_ATTN_K_B] = {rank, head - rotary},
+        [LMQ_ROLE_ATTN_V_B] = {value, rank},
         [LMQ_ROLE_FFN_NORM] = {h->dim, 0},
         [LMQ_ROLE_FFN_GATE] = {hidden, h->dim},
         [LMQ_ROLE_FFN_UP] = {hidden, h->dim},

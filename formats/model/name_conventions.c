@@ -155,6 +155,7 @@ const struct lmq_convention lmq_conventions[] = {
     {"layers.#.self_attn.kv_a_proj_with_mqa", LMQ_ROLE_ATTN_KV_A, READ},
     {"layers.#.self_attn.kv_a_layernorm", LMQ_ROLE_ATTN_KV_A_NORM, READ},
     {"layers.#.self_attn.kv_b_proj", LMQ_ROLE_ATTN_KV_B, READ},
+    {"layers.#.self_attn.k_rope_only_layernorm", LMQ_ROLE_ATTN_K_NORM, READ},
     {"layers.#.self_attn.softmax_scaling.scale=", LMQ_ROLE_ATTN_GROWTH, READ},
     {"layers.#.self_attn.softmax_scaling.bias!", LMQ_ROLE_ATTN_GROWTH, READ},
     /* ... Mistral Large 4, as published; the rest is Meta's */

@@ -200,6 +200,8 @@ static const struct {
     {true, "patch_merge_mlp.", other_senses},
     {true, "vit_large_projector.", other_senses},
     {true, "audio_tower.", other_senses},
+    {true, "audio_encoder.", other_senses},
+    {true, "audio_adapter.", other_senses},
     {true, "vision_embedder.", other_senses},
     {true, "embed_vision.", other_senses},
     {true, "embed_audio.", other_senses},

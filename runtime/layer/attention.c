@@ -503,7 +503,7 @@ lmq_heads_of(const struct lmq_member *member)
         .n_kv_heads = lmq_cached_heads(h, member->index),
         .window = lmq_layer_window(h, member->index),
         .chunk = lmq_layer_chunk(h, member->index),
-        .scale = lmq_hparams_attn_scale(h),
+        .scale = lmq_layer_attn_scale(h, member->index),
         .growth = grows ? h->score_growth : 0,
         .head_growth = member->layer->attention.growth.weight,
         .head_scales = member->layer->attention.growth.bias,

@@ -28,7 +28,7 @@
 static size_t
 nope_dim(const struct lmq_hparams *h, size_t layer)
 {
-    return h->head_dim - lmq_layer_rotary_dim(h, layer);
+    return lmq_layer_head_dim(h, layer) - lmq_layer_rotary_dim(h, layer);
 }
 
 /* ---- Queries and the cache ---- */
@@ -42,8 +42,8 @@ add_bias(const struct lmq_member *member, const struct lmq_matrix *matrix,
         member->kernels->add(x, matrix->bias, matrix->n_rows);
 }
 
-/* The cache += [norm(c + bias), rope(k_rope)], which comes as one row [c,
- * k_rope] out of W_kv_a. */
+/* The cache += [norm(c + bias), rope(k_rope)], or rope(norm(k_rope)), which
+ * comes as one row [c, k_rope] out of W_kv_a. */
 static void
 finish_latents(const struct lmq_member *member)
 {
@@ -51,14 +51,18 @@ finish_latents(const struct lmq_member *member)
     const struct lmq_attention_part *part = &member->layer->attention;
     const struct lmq_angles *angles = lmq_member_angles(member);
     size_t width = lmq_key_width(h, member->index), from, to;
+    size_t rank = lmq_layer_latents(h, member->index);
+    bool has_norm = h->qk_norm == LMQ_QK_NORM_TURNING && rank < width;
 
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
         float *key = member->work->k + t * width; /* [c, k_rope] */
         add_bias(member, &part->kv_a, key);
-        lmq_norm_latents(h, &part->kv_a_norm, key, h->kv_lora_rank);
+        lmq_norm_latents(h, &part->kv_a_norm, key, rank);
+        if (has_norm)
+            lmq_norm(h, &part->k_norm, key + rank, width - rank, key + rank);
         if (angles != NULL)
-            lmq_member_rope(member, angles, t, key + h->kv_lora_rank);
+            lmq_member_rope(member, angles, t, key + rank);
         lmq_member_store_key(member, 0, t, key);
     }
 }
@@ -94,20 +98,21 @@ finish_queries(const struct lmq_member *member,
     const struct lmq_angles *angles = lmq_member_angles(member);
     size_t nope = nope_dim(h, member->index);
     size_t rope = lmq_layer_rotary_dim(h, member->index);
+    size_t rank = lmq_layer_latents(h, member->index);
+    size_t n_heads = lmq_layer_heads(h, member->index), dim = nope + rope;
     size_t from, to;
 
-    lmq_member_share(member, member->n * h->n_heads, &from, &to);
+    lmq_member_share(member, member->n * n_heads, &from, &to);
     for (size_t i = from; i < to; i++) {
-        size_t head = i % h->n_heads;
-        float *q = member->work->q + i * h->head_dim; /* [nope, rope] */
+        size_t head = i % n_heads;
+        float *q = member->work->q + i * dim; /* [nope, rope] */
         float *latent =
             member->work->q_latent + i * lmq_key_width(h, member->index);
         if (matrix->bias != NULL)
-            member->kernels->add(q, matrix->bias + head * h->head_dim,
-                                 h->head_dim);
+            member->kernels->add(q, matrix->bias + head * dim, dim);
         if (angles != NULL)
-            lmq_member_rope(member, angles, i / h->n_heads, q + nope);
-        memcpy(latent + h->kv_lora_rank, q + nope, rope * sizeof(*q));
+            lmq_member_rope(member, angles, i / n_heads, q + nope);
+        memcpy(latent + rank, q + nope, rope * sizeof(*q));
     }
 }
 
@@ -133,6 +138,7 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
                        lmq_query_latents(h));
     bool is_direct = h->q_lora_rank == 0;
     struct lmq_heads heads = lmq_heads_of(member);
+    size_t n_heads = lmq_layer_heads(h, member->index);
 
     heads.queries = work->q_latent;
     heads.out = work->out_latent;
@@ -152,12 +158,13 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     }
     finish_queries(member, is_direct ? &part->q : &part->q_b);
     /* q_latent[:kv_lora_rank] = W_k_b q_nope */
-    lmq_multiply_parts(member, part->k_b, h->n_heads, work->q, h->head_dim,
-                       work->q_latent, lmq_key_width(h, member->index));
+    lmq_multiply_parts(member, part->k_b, n_heads, work->q,
+                       lmq_layer_head_dim(h, member->index), work->q_latent,
+                       lmq_key_width(h, member->index));
     lmq_barrier(member); /* a head reads all of its q_latent */
     lmq_attention(member, &heads); /* out_latent = softmax(q_latent K^T) c */
     /* attention = W_v_b out_latent */
-    lmq_multiply_parts(member, part->v_b, h->n_heads, work->out_latent,
+    lmq_multiply_parts(member, part->v_b, n_heads, work->out_latent,
                        lmq_value_width(h, member->index), work->attention,
-                       lmq_hparams_value_dim(h));
+                       lmq_layer_value_dim(h, member->index));
 }

@@ -162,7 +162,9 @@ lmq_slot_find(struct lmq_model *model, const struct lmq_place *place)
     if (is_of_heads || lmq_role_is_of_parts(place->role)) {
         struct lmq_matrix *parts =
             *(struct lmq_matrix **)(void *)((char *)layer + offset);
-        uint32_t n = is_of_heads ? h->n_heads : h->n_out_groups;
+        uint32_t n = is_of_heads
+                         ? lmq_layer_heads(h, (size_t)place->layer)
+                         : h->n_out_groups;
         return parts == NULL || (uint32_t)place->item >= n
                    ? NULL
                    : parts + place->item;

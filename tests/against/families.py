@@ -416,6 +416,23 @@ TABLE = [
         index_head_dim=16, index_n_heads=2, rope_parameters=dict(
             YARN, attention_factor=1.0)), vision_config=dict(
         SEES, model_type="pixtral", head_dim=16), image_token_index=5)),
+    ("dots3 note (text)", "dots3_note", dict(
+        text_config=dict({k: v for k, v in LATENT.items()
+                          if k != "num_hidden_layers"},
+            num_hidden_layers=6, q_lora_rank=16, head_dim=24,
+            swa_num_attention_heads=6, swa_num_key_value_heads=6,
+            swa_q_lora_rank=16, swa_kv_lora_rank=32, swa_head_dim=28,
+            swa_qk_nope_head_dim=20, swa_v_head_dim=12,
+            sliding_window_size=WINDOW, index_topk=192, index_head_dim=16,
+            index_n_heads=2, moe_shared_expert_intermediate_size=40,
+            rope_theta=80000.0, swa_rope_theta=5000.0),
+        vision_config=dict(hidden_size=32, intermediate_size=32,
+            num_hidden_layers=1, num_attention_heads=2, adapter_in_dim=32,
+            adapter_out_dim=64, pyramid_num_routed=[-1]),
+        audio_config=dict(hidden_size=32, intermediate_size=32,
+            num_hidden_layers=1, num_attention_heads=2, feature_size=16,
+            adapter_input_size=32, adapter_out_dim=64,
+            downsample_hidden_size=16))),
     ("Seed-OSS", "seed_oss", dict(SIZES, head_dim=24)),
     ("Seed-OSS (biases)", "seed_oss", dict(SIZES, head_dim=24,
         attention_bias=True, attention_out_bias=True, mlp_bias=True,

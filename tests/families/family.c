@@ -189,9 +189,11 @@ static void
 make_latent(struct family_model *m, struct oracle_layer *w)
 {
     const struct oracle_shape *s = &m->oracle.shape;
-    size_t width = s->heads * s->head_dim;
-    size_t turning = oracle_latent_turning(s, number_of(m, w));
-    size_t still = s->head_dim - turning;
+    size_t layer = number_of(m, w), heads = oracle_heads(s, layer);
+    size_t turning = oracle_latent_turning(s, layer);
+    size_t head = oracle_head_dim(s, layer), width = heads * head;
+    size_t rank = oracle_kv_rank(s, layer);
+    size_t both = head - turning + oracle_value_dim(s, layer);
 
     if (s->q_rank > 0) {
         w->q_a = make_linear(m, s->q_rank, s->dim, 1, 0);
@@ -202,10 +204,11 @@ make_latent(struct family_model *m, struct oracle_layer *w)
     } else {
         w->q = make_linear(m, width, s->dim, query_gain(s), 0);
     }
-    w->kv_a = make_linear(m, s->kv_rank + turning, s->dim, 1, 0);
-    w->kv_a_norm = make_norm(m, s->kv_rank, s->kv_rank, 1);
-    w->kv_b =
-        make_linear(m, s->heads * (still + s->value_dim), s->kv_rank, 1, 0);
+    w->kv_a = make_linear(m, rank + turning, s->dim, 1, 0);
+    w->kv_a_norm = make_norm(m, rank, rank, 1);
+    if (s->norms_turning)
+        w->k_norm = make_norm(m, turning, turning, 1);
+    w->kv_b = make_linear(m, heads * both, rank, 1, 0);
 }
 
 /* Where pools overlap a position gives to two of them. */
@@ -256,7 +259,7 @@ make_attention(struct family_model *m, struct oracle_layer *w)
     size_t layer = number_of(m, w), head = oracle_head_dim(s, layer);
     size_t heads = oracle_heads(s, layer);
     size_t kv_heads = oracle_kv_heads(s, layer);
-    size_t value = s->value_dim == 0 ? head : s->value_dim;
+    size_t value = oracle_value_dim(s, layer);
     bool has_keys = !oracle_borrows(s, layer);
     bool has_values = has_keys && !(s->full_keys_are_values &&
                                     oracle_is_full(s, layer));
@@ -545,6 +548,7 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
         &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
         &s->borrowing_hidden, &s->input_dim, &s->gate_rank, &s->bypass_rank,
         &s->norm_rank, &s->full_rotary_dim, &s->out_rank, &s->index_dim,
+        &s->full_value_dim, &s->full_kv_rank,
     };
     size_t dims;
 

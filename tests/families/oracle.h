@@ -263,6 +263,11 @@ struct oracle_shape {
 
     /* In layers without the window; 0: as in the others. */
     size_t full_head_dim, full_kv_heads, full_rotary_dim;
+    size_t full_value_dim, full_kv_rank; /* of latent attention */
+    bool scores_by_kind;     /* by 1 / sqrt(head_dim) of the layer */
+    bool scales_latents;     /* what is normed of them by sqrt(dim / rank) */
+    bool norms_turning;      /* of latent attention what turns of keys, before
+                                it does */
     double full_part;        /* of their pairs, that turns; 0: all */
     bool full_keys_are_values;
     bool norms_values;       /* each head, without weights */
@@ -360,6 +365,9 @@ size_t oracle_hidden(const struct oracle_shape *s, size_t layer);
 size_t oracle_rotary_dim(const struct oracle_shape *s, size_t layer);
 /* Of latent attention. */
 size_t oracle_latent_turning(const struct oracle_shape *s, size_t layer);
+size_t oracle_kv_rank(const struct oracle_shape *s, size_t layer);
+/* Of what a head gives. */
+size_t oracle_value_dim(const struct oracle_shape *s, size_t layer);
 size_t oracle_kv_heads(const struct oracle_shape *s, size_t layer);
 bool oracle_borrows(const struct oracle_shape *s, size_t layer);
 

@@ -35,7 +35,10 @@ score(const struct oracle *o, size_t layer, const struct parts *p, size_t t,
         p->k +
         (at * p->kv_heads + head / (p->heads / p->kv_heads)) * p->head_dim;
     double scale =
-        s->score_scale > 0 ? s->score_scale : 1 / sqrt((double)s->head_dim);
+        s->score_scale > 0 ? s->score_scale
+                           : 1 / sqrt((double)(s->scores_by_kind
+                                                   ? p->head_dim
+                                                   : s->head_dim));
     double slope = oracle_alibi_slope(head, p->heads);
     double bias = slope * (double)(t - at);
     double sum = 0;
@@ -149,6 +152,12 @@ borrowed_parts(const struct oracle *o, size_t layer, const double *x)
     return p;
 }
 
+static double
+latent_scale(const struct oracle_shape *s, size_t rank)
+{
+    return s->scales_latents ? sqrt((double)s->dim / (double)rank) : 1;
+}
+
 /* Keys and values of all heads from one latent vector; what turns of a key is
  * the same for all heads. A head's rows of kv_b: its still key, its value. */
 /* What queries are made of: normed, and perhaps as it was behind that. */
@@ -167,8 +176,20 @@ query_latents(const struct oracle *o, const struct oracle_layer *w,
         for (size_t i = 0; i < both; i++)
             q[t * both + i] = made[t * rank + i % rank];
     oracle_norm_rows(&latents, &w->q_a_norm, q, o->n, rank, both);
+    for (size_t i = 0; i < o->n * both; i++)
+        q[i] *= latent_scale(o->s, rank);
     free(made);
     return q;
+}
+
+/* What turns of a token's keys has a norm of its own. */
+static void
+norm_turning(const struct oracle *o, const struct oracle_layer *w,
+             double *latent, size_t rank, size_t width)
+{
+    for (size_t t = 0; t < o->n && o->s->norms_turning; t++)
+        oracle_norm_rows(o->s, &w->k_norm, latent + t * width + rank, 1,
+                         width - rank, width - rank);
 }
 
 static struct parts
@@ -176,16 +197,19 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
 {
     const struct oracle_layer *w = &o->model->layers[layer];
     const struct oracle_shape *s = o->s;
-    size_t turning = oracle_latent_turning(s, layer), rank = s->kv_rank;
-    size_t still = s->head_dim - turning;
-    size_t width = rank + turning, both = still + s->value_dim;
+    size_t turning = oracle_latent_turning(s, layer);
+    size_t rank = oracle_kv_rank(s, layer);
+    size_t head = oracle_head_dim(s, layer), still = head - turning;
+    size_t heads = oracle_heads(s, layer);
+    size_t value = oracle_value_dim(s, layer);
+    size_t width = rank + turning, both = still + value;
     struct parts p = {NULL,
-                      oracle_doubles(o->n * s->heads * s->head_dim),
-                      oracle_doubles(o->n * s->heads * s->value_dim),
-                      s->heads,
-                      s->heads,
-                      s->value_dim,
-                      s->head_dim};
+                      oracle_doubles(o->n * heads * head),
+                      oracle_doubles(o->n * heads * value),
+                      heads,
+                      heads,
+                      value,
+                      head};
     double *latent = oracle_apply(&w->kv_a, x, o->n);
     double *content = oracle_doubles(o->n * rank);
     struct oracle_shape latents = *s;
@@ -200,21 +224,21 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
         p.q = oracle_apply(&w->q, x, o->n);
     }
     if (turning > 0) {
-        oracle_rotate(o, layer, p.q, s->heads, s->head_dim, still);
+        norm_turning(o, w, latent, rank, width);
+        oracle_rotate(o, layer, p.q, heads, head, still);
         oracle_rotate(o, layer, latent, 1, width, rank);
     }
     oracle_norm_rows(&latents, &w->kv_a_norm, latent, o->n, rank, width);
     for (size_t t = 0; t < o->n; t++)
-        memcpy(content + t * rank, latent + t * width,
-               rank * sizeof(*content));
+        for (size_t i = 0; i < rank; i++)
+            content[t * rank + i] =
+                latent[t * width + i] * latent_scale(s, rank);
     double *kv = oracle_apply(&w->kv_b, content, o->n);
-    for (size_t i = 0; i < o->n * s->heads; i++) {
-        memcpy(p.k + i * s->head_dim, kv + i * both, still * sizeof(*kv));
-        memcpy(p.k + i * s->head_dim + still,
-               latent + i / s->heads * width + rank,
+    for (size_t i = 0; i < o->n * heads; i++) {
+        memcpy(p.k + i * head, kv + i * both, still * sizeof(*kv));
+        memcpy(p.k + i * head + still, latent + i / heads * width + rank,
                turning * sizeof(*kv));
-        memcpy(p.v + i * s->value_dim, kv + i * both + still,
-               s->value_dim * sizeof(*kv));
+        memcpy(p.v + i * value, kv + i * both + still, value * sizeof(*kv));
     }
     free(latent);
     free(content);

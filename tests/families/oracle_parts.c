@@ -99,6 +99,21 @@ oracle_latent_turning(const struct oracle_shape *s, size_t layer)
 }
 
 size_t
+oracle_kv_rank(const struct oracle_shape *s, size_t layer)
+{
+    return s->full_kv_rank > 0 && oracle_is_full(s, layer) ? s->full_kv_rank
+                                                           : s->kv_rank;
+}
+
+size_t
+oracle_value_dim(const struct oracle_shape *s, size_t layer)
+{
+    if (s->full_value_dim > 0 && oracle_is_full(s, layer))
+        return s->full_value_dim;
+    return s->value_dim == 0 ? oracle_head_dim(s, layer) : s->value_dim;
+}
+
+size_t
 oracle_heads(const struct oracle_shape *s, size_t layer)
 {
     return s->layer_heads != NULL ? s->layer_heads[layer] : s->heads;

@@ -308,21 +308,25 @@ add_latents(struct builder *b, int32_t l)
 {
     const struct lmq_hparams *h = b->h;
     uint64_t turning = lmq_layer_rotary_dim(h, (size_t)l);
-    uint64_t still = h->head_dim - turning;
+    uint64_t head = lmq_layer_head_dim(h, (size_t)l), still = head - turning;
+    uint64_t rank = lmq_layer_latents(h, (size_t)l);
+    uint64_t value = lmq_layer_value_dim(h, (size_t)l);
+    uint32_t n_heads = lmq_layer_heads(h, (size_t)l);
 
     if (h->q_lora_rank > 0) {
         add_matrix(b, LMQ_ROLE_ATTN_Q_A, l, -1, h->q_lora_rank, h->dim);
         add_norm(b, LMQ_ROLE_ATTN_Q_A_NORM, l, -1, h->q_lora_rank);
     }
     add_matrix(b, h->q_lora_rank > 0 ? LMQ_ROLE_ATTN_Q_B : LMQ_ROLE_ATTN_Q, l,
-               -1, h->n_heads * h->head_dim,
+               -1, n_heads * head,
                h->q_lora_rank > 0 ? lmq_query_latents(h) : h->dim);
-    add_matrix(b, LMQ_ROLE_ATTN_KV_A, l, -1, h->kv_lora_rank + turning,
-               h->dim);
-    add_norm(b, LMQ_ROLE_ATTN_KV_A_NORM, l, -1, h->kv_lora_rank);
-    for (int32_t i = 0; i < (int32_t)h->n_heads; i++) {
-        add_matrix(b, LMQ_ROLE_ATTN_K_B, l, i, h->kv_lora_rank, still);
-        add_matrix(b, LMQ_ROLE_ATTN_V_B, l, i, h->value_dim, h->kv_lora_rank);
+    add_matrix(b, LMQ_ROLE_ATTN_KV_A, l, -1, rank + turning, h->dim);
+    add_norm(b, LMQ_ROLE_ATTN_KV_A_NORM, l, -1, rank);
+    if (h->qk_norm == LMQ_QK_NORM_TURNING && turning > 0)
+        add_norm(b, LMQ_ROLE_ATTN_K_NORM, l, -1, turning);
+    for (int32_t i = 0; i < (int32_t)n_heads; i++) {
+        add_matrix(b, LMQ_ROLE_ATTN_K_B, l, i, rank, still);
+        add_matrix(b, LMQ_ROLE_ATTN_V_B, l, i, value, rank);
     }
 }
 

@@ -49,6 +49,7 @@ static const char *const model_types[] = {
     "step3p5", "minimax", "minimax_text_01", "recurrent_gemma",
     "cohere_compass_text", "muse_glimmer_text", "maple", "deepseek_v4",
     "mistral_large4", "mistral_large4_text", "smallthinker",
+    "dots3_note", "dots3_note_text",
 };
 
 static const char *const keys[] = {

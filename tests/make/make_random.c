@@ -221,24 +221,6 @@ describe_full_layers(struct lmq_hparams *h)
     h->rope_local_theta = number(1.5, 50);
 }
 
-/* The last layers may look at keys and values of others, if there are any that
- * see as far. */
-static void
-describe_borrowing(struct lmq_hparams *h)
-{
-    bool is_lent = true;
-
-    h->n_borrowing = from_to(1, h->n_layers - 1);
-    h->borrowing_hidden_dim = once_in(2) ? from_to(1, 9) : 0;
-    for (uint32_t i = 0; i < h->n_layers; i++)
-        is_lent &= !lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
-                   lmq_layer_mixes(h, i) &&
-                   !(lmq_layer_borrows(h, i) &&
-                     lmq_layer_borrows(h, lmq_layer_kv_source(h, i)));
-    if (!is_lent)
-        h->n_borrowing = 0;
-}
-
 /* What of it is left when words that do not fit together have gone: a window
  * that no layer has is none. */
 static struct lmq_hparams *
@@ -273,9 +255,50 @@ settle_full_layers(struct lmq_hparams *h)
 
     h->full_head_dim = settled->full_head_dim;
     h->full_kv_heads = settled->full_kv_heads;
+    h->full_value_dim = settled->full_value_dim;
+    h->full_kv_lora_rank = settled->full_kv_lora_rank;
     if (n_factors != h->n_rope_factors)
         describe_factors(h, n_factors);
     free(settled);
+}
+
+/* And latents of their own. */
+static void
+describe_full_latents(struct lmq_hparams *h)
+{
+    bool has_heads = h->positions != LMQ_POSITIONS_ALIBI &&
+                     h->positions != LMQ_POSITIONS_ALIBI_SCALED && once_in(2);
+
+    if (once_in(2))
+        h->qk_norm = LMQ_QK_NORM_TURNING;
+    for (uint32_t i = 0; i < h->n_layers && has_heads; i++)
+        h->layer_heads[i] = from_to(1, 4);
+    if (has_heads)
+        h->n_kv_heads = 1;
+    if (!has_windows(h) || once_in(2))
+        return;
+    h->full_kv_lora_rank = from_to(1, 9);
+    h->full_value_dim = from_to(1, 7);
+    if (once_in(2))
+        h->full_head_dim = lmq_hparams_rotary_dim(h) + from_to(1, 5);
+}
+
+/* The last layers may look at keys and values of others, if there are any that
+ * see as far. */
+static void
+describe_borrowing(struct lmq_hparams *h)
+{
+    bool is_lent = true;
+
+    h->n_borrowing = from_to(1, h->n_layers - 1);
+    h->borrowing_hidden_dim = once_in(2) ? from_to(1, 9) : 0;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        is_lent &= !lmq_layer_is(h, i, LMQ_LAYER_DELTA) &&
+                   lmq_layer_mixes(h, i) &&
+                   !(lmq_layer_borrows(h, i) &&
+                     lmq_layer_borrows(h, lmq_layer_kv_source(h, i)));
+    if (!is_lent)
+        h->n_borrowing = 0;
 }
 
 /* Where each layer mixes, with a norm before. */
@@ -386,6 +409,9 @@ describe_kinds(struct lmq_hparams *h)
         if (once_in(2))
             h->layers[i] |= LMQ_LAYER_LIMITED_EXPERTS;
     }
+    h->full_attn_scale = perhaps(0.1, 1);
+    if (h->kv_lora_rank > 0)
+        describe_full_latents(h);
     if (h->kv_lora_rank > 0 || once_in(2))
         return;
     if (h->qk_norm == LMQ_QK_NORM_HEADS)

@@ -125,7 +125,8 @@ for _type, _limit, _default, _least, _names in (
         ('count', 65536, 0, 0, 'n_delta_key_heads n_delta_value_heads'),
         ('count', HUGE, 0, 0, 'delta_key_dim delta_value_dim step_rank gate_rank'),
         ('count', 16, 0, 0, 'conv_width'),
-        ('count', HUGE, 0, 0, 'full_head_dim full_rotary_dim borrowing_hidden_dim '
+        ('count', HUGE, 0, 0, 'full_head_dim full_rotary_dim full_value_dim '
+         'full_kv_lora_rank borrowing_hidden_dim '
          'layer_input_dim layer_input_vocab residual_rank norm_gate_rank '
          'out_rank index_dim'),
         ('count', 65536, 0, 0, 'n_out_groups n_index_heads'),
@@ -133,7 +134,7 @@ for _type, _limit, _default, _least, _names in (
         ('count', 8, 0, 0, 'n_streams'), ('count', 1024, 0, 0, 'stream_rounds'), ('count', 64, 0, 0, 'n_loops'),
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
-         'rope_local_theta logit_softcap attn_scale attn_softcap qkv_clip '
+         'rope_local_theta logit_softcap attn_scale full_attn_scale attn_softcap qkv_clip '
          'score_growth glu_limit glu_offset sparse_cut act_limit '
          'expert_act_limit latent_eps router_reach '
          'router_softcap state_eps post_norm_eps decay_floor decay_step '
@@ -156,7 +157,7 @@ for _type, _limit, _default, _least, _names in (
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
-        ('word', 'none head heads whole bare bare_all bare_queries', 'none', None,
+        ('word', 'none head heads whole bare bare_all bare_queries turning', 'none', None,
          'qk_norm'),
         ('word', 'rotary learned alibi alibi_scaled none', 'rotary', None, 'positions'),
         ('word', 'silu gelu gelu_tanh relu sigmoid relu2 xielu', 'silu', None, 'activation'),

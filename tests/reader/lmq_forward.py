@@ -70,7 +70,7 @@ class Description:
             self.sigmoid_gates &= self.recurrence == 'lightning'
             self.step_rank *= self.selective
         for key in ('norm_eps embedding_scale residual_scale logit_scale logit_softcap '
-                    'attn_scale attn_softcap qkv_clip router_scale score_growth '
+                    'attn_scale full_attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
                     'glu_offset act_limit expert_act_limit router_reach router_softcap '
                     'value_scale state_eps post_norm_eps beta_scale decay_floor '
@@ -106,11 +106,20 @@ class Description:
         return self.full_head_dim if self.is_full(layer) and self.full_head_dim \
             else self.h
 
+    def latents(self, layer):
+        return self.full_kv_lora_rank if self.is_full(layer) and \
+            self.full_kv_lora_rank else self.k
+
     def value(self, layer):
+        if self.k:
+            return self.full_value_dim if self.is_full(layer) and \
+                self.full_value_dim else self.v
         return self.full_head_dim if self.is_full(layer) and self.full_head_dim \
             else self.v
 
     def turning(self, layer):
+        if self.k:
+            return self.t
         if self.positions == 'rotary' and self.is_full(layer) and self.full_head_dim:
             return self.full_head_dim
         if self.is_full(layer) and self.full_rotary_dim:
@@ -191,14 +200,15 @@ class Description:
         full = self.full_head_dim if kinds else 0
         if self.attention:
             self.check_heads(m5, t, kinds, full)
-        uneven = 1 < max(len(set(map(count, self.attention)))
-                         for count in (self.heads, self.kv_heads))
+        kv_uneven, q_uneven = (len(set(map(count, self.attention))) > 1
+                               for count in (self.kv_heads, self.heads))
         m5(len(set(map(self.heads, self.attention))) < 2
            or not self.positions.startswith('alibi'), 'uneven ALiBi')
-        special = self.n_borrowing or uneven or kinds and (
-            full or self.full_kv_heads or self.full_rotary_dim
-            or self.full_keys_are_values)
-        m5(not special or not self.k and self.qk_norm != 'heads', 'kinds of layers')
+        special = self.n_borrowing or kv_uneven or kinds and (
+            self.full_kv_heads or self.full_rotary_dim or self.full_keys_are_values)
+        m5(not special or not self.k, 'kinds of layers and latents')
+        m5(not special and not q_uneven and not full or self.qk_norm != 'heads',
+           'kinds of layers')
         m5(not self.value_dim or not self.n_borrowing
            and not (kinds and self.full_keys_are_values), 'values of another size')
         m5(self.n_borrowing < self.n_layers, 'n_borrowing')
@@ -269,6 +279,7 @@ class Description:
     def check_shared(self, m5):
         """What section 15 and tables of experts need."""
         m5(self.qk_norm != 'bare_queries' or self.turned_values, 'bare_queries')
+        m5(self.qk_norm != 'turning' or self.k, 'turning')
         m5(not self.turned_values or self.qk_norm in ('none', 'head', 'bare_queries')
            and not (self.k or self.value_dim or self.full_head_dim or self.full_rotary_dim
                     or self.n_borrowing or self.full_keys_are_values or self.value_norm
@@ -290,15 +301,18 @@ class Description:
            and self.n_expert_groups in (0, 1, self.n_expert_groups_used), 'token_layers')
 
     def check_heads(self, m5, t, kinds, full):
-        h, far = self.h, full if full and self.positions == 'rotary' else t
+        h, far = self.h, full if full and self.positions == 'rotary' and not self.k else t
         part = self.full_rotary_dim if kinds else 0
         far, most = part or far, max(map(self.heads, self.attention))
         m5(all(self.heads(i) % self.kv_heads(i) == 0 for i in self.attention), 'heads')
         m5(not part or part % 2 == 0 and part <= h and not full
            and self.rope_local_theta > 0, 'full_rotary_dim')
         m5(t % 2 == 0 and t <= h, 'dimensions that turn')
-        m5(max(most * h, most * self.v, self.k + h) <= HUGE, 'too wide')
-        m5(not self.k or t < h, 'latent attention of which all dimensions turn')
+        wide, rank = max(h, full), max(self.k, self.k and kinds and self.full_kv_lora_rank)
+        m5(max(most * h, most * self.v, rank + wide, self.k and kinds
+               and most * self.full_value_dim) <= HUGE, 'too wide')
+        m5(not self.k or t < h and (not full or t < full),
+           'latent attention of which all dimensions turn')
         m5(self.positions != 'rotary' or 1 <= self.rope_theta <= 1e15, 'rope_theta')
         m5(self.rope_scaling in ('none', 'factors') or 1e-6 <= self.rope_factor <= 1e6,
            'rope_factor')
@@ -314,7 +328,8 @@ class Description:
             m5(self.rope_scaling not in scalings
                or len(factors) == far // 2 and all(1e-6 <= f <= 1.1e30 for f in factors),
                name)
-        m5(not full or (full % 2 == 0 and most * full <= HUGE
+        m5(not full or (most * full <= HUGE and self.k) or (
+                        full % 2 == 0 and most * full <= HUGE
                         and not self.value_dim
                         and (self.positions != 'rotary'
                              or not self.rotary_dim and self.rope_local_theta > 0)),
@@ -336,11 +351,12 @@ class Description:
                  'input_rows': self.layer_input_vocab or self.vocab_size, 'heads': heads, 'heads*h': heads * h, 'heads*v': heads * v,
                  'gate': heads if self.attn_gate_by_head else heads * v,
                  'kv*h': kv * h, 'kv*v': kv * v, 'inputs': self.n_layers *
-                 self.layer_input_dim, 'k': self.k,
-                 'k+t': self.k + self.latent_turning(layer),
-                 'h-t': self.h - self.latent_turning(layer), 'v': self.v, 'hidden': hidden,
+                 self.layer_input_dim, 'k': self.latents(layer),
+                 'k+t': self.latents(layer) + self.latent_turning(layer),
+                 'h-t': h - self.latent_turning(layer), 'v': v, 'hidden': hidden,
                  'q_norm': heads * h if whole else h,
-                 'k_norm': kv * h if whole else h}
+                 'k_norm': kv * h if whole else self.latent_turning(layer)
+                 if self.qk_norm == 'turning' else h}
         groups = self.n_out_groups
         sizes.update({'part': heads * v // max(groups, 1), 'h': self.h,
                       'mixed': groups * self.out_rank if groups else heads * v,
@@ -425,8 +441,9 @@ class Description:
         if normed:
             add(3)
         add(2, must=False)
-        heads, kv_heads = range(self.n_heads), range(self.n_kv_heads)
+        kv_heads = range(self.n_kv_heads)
         for i in range(self.n_layers):
+            heads = range(self.heads(i))
             mixes, feeds = i not in self.feeding, i not in self.bare
             attends = mixes and i not in self.alone
             roles = [8] if mixes else []
@@ -501,9 +518,10 @@ class Description:
             if normed and self.qk_norm not in ('none', 'bare', 'bare_all') \
                     and attends:
                 each = self.qk_norm == 'heads'
-                if self.qk_norm != 'bare_queries':
+                if self.qk_norm not in ('bare_queries', 'turning'):
                     add(14, i, heads if each else (-1,))
-                if not self.borrows(i):
+                if not self.borrows(i) and (self.qk_norm != 'turning'
+                                            or self.latent_turning(i)):
                     add(15, i, kv_heads if each else (-1,))
             for role in (10, 11, 12)[not self.gated:] if feeds else ():
                 add(role, i, range(self.n_experts) if self.has_experts(i) else (-1,))
@@ -623,14 +641,16 @@ class Computation:
         power = -8 * (head + 1) / n if head < n else -4 * (2 * (head - n) + 1) / n
         return 2 ** power
 
-    def scale(self):
+    def scale(self, layer):
+        if self.d.is_full(layer) and self.d.full_attn_scale:
+            return self.d.full_attn_scale
         return self.d.attn_scale or 1 / math.sqrt(self.d.head_dim)
 
     def weights(self, s, head, layer, seen=None):
         """Of the scores q . k of a head: what each position takes of the others,
         and of pools behind them, where `seen` is true."""
         d, n = self.d, len(s)
-        s = s * self.scale()
+        s = s * self.scale(layer)
         if d.score_growth > 0 and d.score_growth_period and (
                 layer in d.still or not d.score_growth_still):
             steps = (np.arange(n) + d.score_growth_shift) // d.score_growth_period
@@ -646,7 +666,7 @@ class Computation:
             s = s - self.slope(head) * away
         if d.positions == 'alibi_scaled':
             place = bf16(bf16(self.slope(head)) * bf16(np.arange(n)))
-            s = s - self.scale() * (place[:, None] - place)
+            s = s - self.scale(layer) * (place[:, None] - place)
         hidden = away < 0
         if d.windowed(layer):
             hidden |= away >= d.sliding_window
@@ -919,18 +939,20 @@ class Computation:
     def latent_attention(self, u, layer, long):
         """Section 8."""
         d, n = self.d, len(u)
-        o = d.h - d.latent_turning(layer)
+        o, k = d.head(layer) - d.latent_turning(layer), d.latents(layer)
         m = self.product(u, 28, layer)
-        c = self.norm(m[:, :d.k], 29, layer, kind='rms')
-        r = self.turn(m[:, None, d.k:], layer, long)[:, 0]
+        c, r = self.norm(m[:, :k], 29, layer, kind='rms'), m[:, k:]
+        if d.qk_norm == 'turning' and r.shape[1]:
+            r = self.norm(r, 15, layer)
+        r = self.turn(r[:, None], layer, long)[:, 0]
         if d.q_lora_rank:
             q = self.product(self.latents(u, layer), 27, layer)
         else:
             q = self.product(u, 5, layer)
-        q = q.reshape(n, d.n_heads, d.h)
+        q = q.reshape(n, d.heads(layer), d.head(layer))
         turned = self.turn(q[..., o:], layer, long)
         results = []
-        for i in range(d.n_heads):
+        for i in range(d.heads(layer)):
             a = self.product(q[:, i, :o], 30, layer, i)
             w = self.weights(a @ c.T + turned[:, i] @ r.T, i, layer) @ c
             results.append(self.product(w, 31, layer, i))

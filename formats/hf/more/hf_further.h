@@ -27,6 +27,8 @@ void lmq_hf_finish_muse(struct lmq_hf_config *config);
 /* (hf_lately.c) */
 void lmq_hf_begin_smallthinker(struct lmq_hf_config *config);
 void lmq_hf_windows_smallthinker(struct lmq_hf_config *config);
+void lmq_hf_begin_dots3(struct lmq_hf_config *config);
+void lmq_hf_finish_dots3(struct lmq_hf_config *config);
 
 /* (hf_deepseek4.c) */
 void lmq_hf_begin_deepseek4(struct lmq_hf_config *config);

@@ -28,6 +28,7 @@ static const char *const nameless[] = {
     "phimoe", "lfm3", "olmo_hybrid", "olmo_hybrid-turning",
     "olmo_hybrid-library", "axk1", "axk1-library", "axk2", "plm", "ouro",
     "recurrent_gemma", "cohere_compass", "mistral_large4",
+    "dots3note",
 };
 
 const char *

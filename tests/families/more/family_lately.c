@@ -1,7 +1,7 @@
 /*
  * family_lately.c - families that came last: latents of layers that stand
- * still, and scores that grow as each head says; routers that look at what
- * enters the layer.
+ * still, and scores that grow as each head says; latents of two kinds; routers
+ * that look at what enters the layer.
  */
 #include "config.h"
 
@@ -44,6 +44,27 @@ static const struct stored mistral_experts[] = {
      LAYER(shared.down)},
     {AS_END, NULL, 0},
 };
+
+/* As the makers call what sees and hears, and what predicts more tokens. */
+static const struct stored dots3_frame[] = {
+    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
+    {AS_NORM, "model.norm", MODEL(norm)},
+    {AS_LINEAR, "lm_head", MODEL(head)},
+    {AS_STRAY, "vision_encoder.post_trunk_norm.weight", 0},
+    {AS_STRAY, "audio_encoder.audio_adapter.proj.0.bias", 0},
+    {AS_STRAY, "model.mtp.embed_tokens.weight", 0},
+    {AS_STRAY, "model.layers.4.self_attn.g_proj.weight", 0},
+    {AS_STRAY, "model.layers.0.self_attn.indexer.k_norm.bias", 0},
+    {AS_END, NULL, 0},
+};
+
+static const struct stored dots3_attention[] = {
+    {AS_NORM, SELF "k_rope_only_layernorm", LAYER(k_norm)},
+    {AS_LINEAR, SELF "g_proj", LAYER(gate)},
+    {AS_END, NULL, 0},
+};
+
+static const size_t dots3_heads[] = {4, 4, 6, 6};
 
 #define MOE "model.layers.#.block_sparse_moe."
 static const struct stored smallthinker_experts[] = {
@@ -104,6 +125,59 @@ const struct family lately_families[] = {
                   .n_used = 3, .expert_dim = 36, .shared_dim = 36,
                   .renormalises = true, .router_scale = 1.5, .n_groups = 4,
                   .n_groups_used = 2, .group_best = 2, .sparse = "0111"},
+    },
+    {
+        /* As published: the text stands outside, and layers that choose what
+         * they see are called as if they did not. */
+        .name = "dots3note",
+        .config =
+            "{'architectures': ['Dots3NoteForCausalLM'], "
+            "'apply_mla_qkv_lora_rescale': true, "
+            "'attention_gate_type': 'headwise', 'bos_token_id': 1, "
+            "'eos_token_id': 2, 'first_k_dense_replace': 1, "
+            "'hidden_act': 'silu', 'hidden_size': $dim, "
+            "'index_head_dim': 16, 'index_n_heads': 2, "
+            "'index_topk': $positions, 'intermediate_size': $hidden, "
+            "'kv_lora_rank': $full_kv_rank, 'layer_types': "
+            "['full_attention', 'full_attention', 'sliding_attention', "
+            "'sliding_attention'], 'max_position_embeddings': $positions, "
+            "'model_type': 'dots3_note_text', "
+            "'moe_intermediate_size': $expert_dim, "
+            "'moe_shared_expert_intermediate_size': $shared_dim, "
+            "'n_group': 1, 'n_routed_experts': $experts, "
+            "'n_shared_experts': 1, 'norm_topk_prob': true, "
+            "'num_attention_heads': 4, 'num_experts_per_tok': $used, "
+            "'num_hidden_layers': $layers, 'num_key_value_heads': 4, "
+            "'q_lora_rank': $q_rank, 'qk_nope_head_dim': $full_nope_dim, "
+            "'qk_rope_head_dim': $rotary_dim, 'rms_norm_eps': 1e-05, "
+            "'rope_theta': 80000.0, 'routed_scaling_factor': 2.5, "
+            "'scoring_func': 'sigmoid', 'sliding_window_size': $window, "
+            "'swa_head_dim': $head_dim, 'swa_kv_lora_rank': $kv_rank, "
+            "'swa_num_attention_heads': 6, 'swa_num_key_value_heads': 6, "
+            "'swa_q_lora_rank': $q_rank, "
+            "'swa_qk_nope_head_dim': $nope_dim, "
+            "'swa_rope_theta': 5000.0, 'swa_v_head_dim': $value_dim, "
+            "'tie_word_embeddings': false, 'topk_group': 1, "
+            "'topk_method': 'noaux_tc', 'use_dsa': true, "
+            "'v_head_dim': $full_value_dim, 'vocab_size': $vocab}",
+        .frame = dots3_frame,
+        .layers = {hf_norms, deepseek_attention, dots3_attention, hf_mlp,
+                   deepseek_experts},
+        .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION | HAS_OUTPUT_GATE,
+        .shape = {.dim = 56, .hidden = 88, .layers = 4, .heads = 6,
+                  .layer_heads = dots3_heads, .kv_heads = 1,
+                  .head_dim = 14 + 6, .full_head_dim = 10 + 6,
+                  .value_dim = 12, .full_value_dim = 15, .rotary_dim = 6,
+                  .q_rank = 48, .kv_rank = 40, .full_kv_rank = 44,
+                  .scores_by_kind = true, .scales_latents = true,
+                  .norms_turning = true, .gates_heads = true, .vocab = 61,
+                  .max_positions = 64, .eps = 1e-5,
+                  .activation = oracle_silu, .is_interleaved = true,
+                  .theta = 80000, .window_theta = 5000, .window = 9,
+                  .sliding = "0011", .sparse = "0111", .n_experts = 8,
+                  .n_used = 3, .expert_dim = 36, .shared_dim = 44,
+                  .router = ORACLE_SIGMOID, .renormalises = true,
+                  .router_scale = 2.5},
     },
     {
         .name = "smallthinker",

@@ -1,9 +1,10 @@
 /*
  * test_hf_lately.c - config.json of families that came last, and what they need
- * of tensors to be described: Mistral Large 4, SmallThinker.
+ * of tensors to be described: Mistral Large 4, SmallThinker, dots3.
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -287,6 +288,141 @@ START_TEST(smallthinker_in_gguf)
 }
 END_TEST
 
+/* ---- dots3 ---- */
+
+/* As published: the text's keys stand outside. */
+START_TEST(dots3_note_of_its_own_sizes)
+{
+    struct model *m = read_model(
+        "{'architectures':['Dots3NoteForConditionalGeneration'],"
+        "'model_type':'dots3_note','apply_mla_qkv_lora_rescale':true,"
+        "'num_hidden_layers':6,'vision_config':{},'audio_config':{}}");
+
+    ck_assert_str_eq(m->h.architecture, "dots3note");
+    assert_sizes(&m->h, 6, 5120, 13824, 128, 1, 256);
+    assert_layers(&m->h, LMQ_LAYER_FULL, "xx...x");
+    assert_layers(&m->h, LMQ_LAYER_DENSE, "x.....");
+    ck_assert_uint_eq(lmq_layer_heads(&m->h, 0), 128);
+    ck_assert_uint_eq(lmq_layer_heads(&m->h, 2), 64);
+    ck_assert_uint_eq(lmq_layer_head_dim(&m->h, 0), 192);
+    ck_assert_uint_eq(lmq_layer_head_dim(&m->h, 2), 256);
+    ck_assert_uint_eq(lmq_layer_latents(&m->h, 0), 512);
+    ck_assert_uint_eq(lmq_layer_latents(&m->h, 2), 1024);
+    ck_assert_uint_eq(lmq_layer_value_dim(&m->h, 0), 128);
+    ck_assert_uint_eq(lmq_layer_rotary_dim(&m->h, 0), 64);
+    assert_near(m->h.full_attn_scale, 1 / sqrt(192));
+    assert_near(m->h.rope_theta, 8e7);
+    assert_near(m->h.rope_local_theta, 5e4);
+    ck_assert_uint_eq(m->h.sliding_window, 512);
+    ck_assert_uint_eq(m->h.context_end, 2048);
+    ck_assert_uint_eq(m->h.shared_dim, 1536);
+    ck_assert_int_eq(m->h.qk_norm, LMQ_QK_NORM_TURNING);
+    ck_assert(m->h.has_head_gate && m->h.router_corrects);
+    assert_near((double)m->source.times[LMQ_ROLE_ATTN_Q_A_NORM],
+                (double)(float)sqrt(5));
+    assert_near((double)m->source.times[LMQ_ROLE_ATTN_KV_A_NORM],
+                (double)(float)sqrt(5));
+    assert_near((double)m->source.full_latent_times,
+                (double)(float)sqrt(10));
+}
+END_TEST
+
+#define DOTS3                                                                 \
+    "'num_attention_heads':8,'num_key_value_heads':8,'kv_lora_rank':24,"      \
+    "'qk_nope_head_dim':16,'qk_rope_head_dim':8,'v_head_dim':20,"             \
+    "'q_lora_rank':16,'layer_types':['indexed_attention',"                    \
+    "'sliding_attention','sliding_attention','sliding_attention',"            \
+    "'sliding_attention','sliding_attention','sliding_attention',"            \
+    "'sliding_attention']"
+#define NEAR_LAYER "{'num_attention_heads':6,'kv_lora_rank':32}"
+#define NEAR_LAYERS(first)                                                    \
+    "'per_layer_config':{'1':" first ",'2':" NEAR_LAYER ",'3':" NEAR_LAYER    \
+    ",'4':" NEAR_LAYER ",'5':" NEAR_LAYER ",'6':" NEAR_LAYER                  \
+    ",'7':" NEAR_LAYER "}"
+
+static void
+assert_dots3(const char *more, const char *unsupported)
+{
+    char text[2048];
+    struct model m;
+    struct lmq_error err = {0};
+    bool is_known = false;
+
+    snprintf(text, sizeof(text),
+             "{'architectures':['Dots3NoteForCausalLM'],'hidden_size':64,"
+             "'num_hidden_layers':8,'vocab_size':100," DOTS3 "%s}",
+             more);
+    ck_assert_msg(parse_config(text, &m, &is_known, &err) == LMQ_OK, "%s",
+                  err.message);
+    ck_assert_str_eq(m.h.unsupported, unsupported);
+}
+
+/* As the library writes it: what is not said of a layer is as in the others. */
+START_TEST(dots3_note_by_the_librarys_words)
+{
+    struct model *m = read_model(
+        "{'architectures':['Dots3NoteForConditionalGeneration'],"
+        "'text_config':{'num_hidden_layers':8,'hidden_size':64,"
+        "'intermediate_size':96,'vocab_size':100,"
+        "'rope_parameters':{'indexed_attention':{'rope_theta':1e4},"
+        "'sliding_attention':{'rope_theta':500.0,"
+        "'partial_rotary_factor':0.25}}," DOTS3 ","
+        NEAR_LAYERS(NEAR_LAYER) "}}");
+
+    ck_assert_uint_eq(m->h.kv_lora_rank, 32);
+    ck_assert_uint_eq(m->h.full_kv_lora_rank, 24);
+    ck_assert_uint_eq(m->h.full_head_dim, 0); /* it is the same */
+    ck_assert(!(m->h.full_attn_scale > 0));
+    ck_assert_uint_eq(m->h.value_dim, 20);
+    ck_assert_uint_eq(lmq_layer_heads(&m->h, 0), 8);
+    ck_assert_uint_eq(lmq_layer_heads(&m->h, 7), 6);
+    assert_near(m->h.rope_theta, 1e4);
+    assert_near(m->h.rope_local_theta, 500);
+}
+END_TEST
+
+START_TEST(dots3_note_in_other_ways_is_refused)
+{
+    assert_dots3("," NEAR_LAYERS(NEAR_LAYER), "");
+    assert_dots3("," NEAR_LAYERS("{'kv_lora_rank':32}"),
+                 "layers of one kind that differ in 'per_layer_config'");
+    assert_dots3(",'swa_qk_rope_head_dim':16",
+                 "layers that differ in 'q_lora_rank' or 'qk_rope_head_dim'");
+    assert_dots3("," NEAR_LAYERS(NEAR_LAYER) ",'attention_bias':true",
+                 "'attention_bias' true");
+    assert_dots3("," NEAR_LAYERS(NEAR_LAYER) ",'rope_parameters':{"
+                 "'indexed_attention':{'rope_type':'yarn'}}",
+                 "rotary scaling 'yarn'");
+}
+END_TEST
+
+/* Norms of what turns go with latents alone. */
+START_TEST(latents_of_two_kinds_have_conditions)
+{
+    struct lmq_hparams h = read_small("SmallThinkerForCausalLM", "'x':0")->h;
+    struct lmq_error err = {0};
+
+    h.qk_norm = LMQ_QK_NORM_TURNING;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "needs latents"));
+    h.kv_lora_rank = 4;
+    h.rotary_dim = 8;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_OK);
+    h.full_head_dim = 8;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_ERR_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "nothing still"));
+    h.full_head_dim = 10;
+    h.layer_heads[1] = 3;
+    h.n_kv_heads = 1;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_OK);
+    h.full_kv_lora_rank = LMQ_MAX_WIDTH;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_ERR_FORMAT);
+    h.full_kv_lora_rank = 0;
+    h.layer_kv_heads[1] = 1;
+    ck_assert_int_eq(lmq_hparams_check(&h, &err), LMQ_ERR_FORMAT);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -299,6 +435,10 @@ main(void)
         smallthinker_in_other_words,
         early_routers_do_not_go_with_everything,
         smallthinker_in_gguf,
+        dots3_note_of_its_own_sizes,
+        dots3_note_by_the_librarys_words,
+        dots3_note_in_other_ways_is_refused,
+        latents_of_two_kinds_have_conditions,
     };
 
     return RUN_SUITE("hf_lately", tests);

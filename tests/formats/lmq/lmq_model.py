@@ -142,6 +142,7 @@ class Model:
         h, layers = self.h, range(self.h["n_layers"])
         need(h["qk_norm"] != "bare_queries" or h["turned_values"],
              "bare_queries")
+        need(h["qk_norm"] != "turning" or h["kv_lora_rank"], "turning")
         need(not h["turned_values"] or not (
             h["kv_lora_rank"] or h["value_dim"] or h["full_head_dim"] or
             h["full_rotary_dim"] or h["n_borrowing"] or
@@ -198,6 +199,10 @@ class Model:
     def head_dim(self, layer):
         return self.of_kind(layer, "full_head_dim", self.h["head_dim"])
 
+    def rank(self, layer):
+        k = self.h["kv_lora_rank"]
+        return self.of_kind(layer, "full_kv_lora_rank", k) if k else 0
+
     def heads(self, layer):
         return (self.h["layer_heads"] or
                 [self.h["n_heads"]] * self.h["n_layers"])[layer]
@@ -208,6 +213,8 @@ class Model:
         return self.of_kind(layer, "full_kv_heads", self.h["n_kv_heads"])
 
     def turning(self, layer):
+        if self.h["kv_lora_rank"]:
+            return self.rotary
         return self.h["positions"] == "rotary" and self.of_kind(
             layer, "full_rotary_dim",
             self.of_kind(layer, "full_head_dim", self.rotary))
@@ -246,6 +253,8 @@ class Model:
         far = t
         if h["sliding_window"] and h["positions"] == "rotary":
             far = h["full_rotary_dim"] or h["full_head_dim"] or t
+        if h["kv_lora_rank"]:
+            far = t
         attending = [i for i in range(h["n_layers"]) if self.attends(i)]
         most = max(map(self.heads, attending))
         for i in attending:
@@ -254,7 +263,13 @@ class Model:
         need(most * h["head_dim"] <= WIDTH and
              most * self.value_dim <= WIDTH and
              h["kv_lora_rank"] + h["head_dim"] <= WIDTH, "too wide")
-        need(h["kv_lora_rank"] == 0 or t < h["head_dim"], "latents")
+        full = {key: h["full_" + key] if h["sliding_window"] else 0
+                for key in ("head_dim", "value_dim", "kv_lora_rank")}
+        need(h["kv_lora_rank"] == 0 or t < h["head_dim"] and
+             (not full["head_dim"] or t < full["head_dim"]) and
+             max(h["kv_lora_rank"], full["kv_lora_rank"]) +
+             max(h["head_dim"], full["head_dim"]) <= WIDTH and
+             most * full["value_dim"] <= WIDTH, "latents")
         need(h["positions"] != "rotary" or 1 <= h["rope_theta"] <= 1e15,
              "rope_theta")
         need(scaling in ("none", "factors") or
@@ -324,24 +339,26 @@ class Model:
                        for key in ("full_head_dim", "full_kv_heads"))
         attending = [i for i in range(h["n_layers"]) if self.attends(i)]
         most = max(map(self.heads, attending), default=1)
-        uneven = len(set(map(self.heads, attending))) > 1 or \
-            len(set(map(self.kv_heads, attending))) > 1
+        uneven = len(set(map(self.kv_heads, attending))) > 1
+        other_heads = len(set(map(self.heads, attending))) > 1
         part = h["full_rotary_dim"] if h["sliding_window"] else 0
         need(not part or not attending or part % 2 == 0 and
              part <= h["head_dim"] and not full and
              h["rope_local_theta"] > 0, "full_rotary_dim")
         need(len(set(map(self.heads, attending))) < 2 or
              not h["positions"].startswith("alibi"), "ALiBi")
-        special = full or heads or part or uneven or h["n_borrowing"] or \
+        special = heads or part or uneven or h["n_borrowing"] or \
             h["full_keys_are_values"] and h["sliding_window"]
         if not any(self.attends(i) for i in range(h["n_layers"])):
             full = heads = 0
-        need(not full or full % 2 == 0 and most * full <= WIDTH and
+        need(not full or most * full <= WIDTH, "full_head_dim")
+        need(not full or h["kv_lora_rank"] or full % 2 == 0 and
              not h["value_dim"] and
              (h["positions"] != "rotary" or
               not h["rotary_dim"] and h["rope_local_theta"] > 0),
              "full_head_dim")
-        need(not special or not h["kv_lora_rank"] and
+        need(not special or not h["kv_lora_rank"], "kinds of latents")
+        need(not special and not full and not other_heads or
              h["qk_norm"] != "heads", "kinds of layers")
         need(not h["value_dim"] or not h["n_borrowing"] and not (
             h["full_keys_are_values"] and h["sliding_window"]),
@@ -432,10 +449,11 @@ class Model:
     def wanted_of(self, layer, norms, bias, v):
         h, dim = self.h, self.h["dim"]
         size, kv = self.head_dim(layer), self.kv_heads(layer)
-        v = self.of_kind(layer, "full_head_dim", v)
+        v = self.of_kind(layer, "full_value_dim" if h["kv_lora_rank"] else
+                         "full_head_dim", v)
         heads = self.heads(layer)
         q, borrows = heads * size, self.borrows(layer)
-        k, rank = h["kv_lora_rank"], h["q_lora_rank"]
+        k, rank = self.rank(layer), h["q_lora_rank"]
         attends = self.attends(layer)
         for first, last, there in (
                 ("attn_norm", "post_attention_norm", self.mixes(layer)),
@@ -468,9 +486,9 @@ class Model:
             yield ("attn_kv_a_mqa", (k + self.latent_turning(layer), dim),
                    False, True)
             yield "attn_kv_a_norm", (k,), False, False
-            for i in range(h["n_heads"]):
+            for i in range(heads):
                 yield ("attn_k_b.%d" % i,
-                       (k, h["head_dim"] - self.latent_turning(layer)),
+                       (k, size - self.latent_turning(layer)),
                        False, False)
                 yield "attn_v_b.%d" % i, (v, k), False, False
         elif not borrows:
@@ -483,7 +501,11 @@ class Model:
             for name, n in ("attn_q_norm", heads), ("attn_k_norm", kv):
                 if name == "attn_k_norm" and borrows or \
                         name == "attn_q_norm" and \
-                        h["qk_norm"] == "bare_queries":
+                        h["qk_norm"] in ("bare_queries", "turning"):
+                    continue
+                if h["qk_norm"] == "turning":
+                    if self.latent_turning(layer):
+                        yield name, (self.latent_turning(layer),), False, bias
                     continue
                 if h["qk_norm"] == "heads":
                     for i in range(n):
@@ -1318,7 +1340,8 @@ class Model:
 
     def mix(self, layer, at, i, p, query, keys, values, pools):
         h, window = self.h, self.window(layer)
-        scale = h["attn_scale"] or 1 / math.sqrt(h["head_dim"])
+        scale = self.of_kind(layer, "full_attn_scale", 0) or \
+            h["attn_scale"] or 1 / math.sqrt(h["head_dim"])
         first = max(0, p - window + 1) if window else 0
         if h["attention_chunk"] and layer not in h["full_layers"]:
             first = max(first, p - p % h["attention_chunk"])
@@ -1365,13 +1388,16 @@ class Model:
         return q + raw if self.h["raw_latents"] else q
 
     def latents(self, layer, at, u, n):  # section 8
-        h, k = self.h, self.h["kv_lora_rank"]
-        still = h["head_dim"] - self.latent_turning(layer)
+        h, k = self.h, self.rank(layer)
+        still = self.head_dim(layer) - self.latent_turning(layer)
         queries, keys, values = [], [], []
         for p, x in enumerate(u):
             m = self.product(at + "attn_kv_a_mqa", x)
             c = self.norm(at + "attn_kv_a_norm", m[:k], "rms")
-            keys.append([c + self.turn(layer, m[k:], 0, p, n)])
+            r = m[k:]
+            if h["qk_norm"] == "turning" and r:
+                r = self.norm(at + "attn_k_norm", r)
+            keys.append([c + self.turn(layer, r, 0, p, n)])
             values.append([c])
             if h["q_lora_rank"]:
                 q = self.product(at + "attn_q_b", self.query_latents(at, x))
@@ -1380,7 +1406,7 @@ class Model:
             queries.append(
                 [self.product("%sattn_k_b.%d" % (at, i), a[:still]) +
                  self.turn(layer, a[still:], 0, p, n)
-                 for i, a in enumerate(cut(q, h["n_heads"]))])
+                 for i, a in enumerate(cut(q, self.heads(layer)))])
         return queries, keys, values
 
     def by_near(self, z, chosen):
