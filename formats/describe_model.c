@@ -99,12 +99,21 @@ say_blocks(json_t **words, const struct lmq_hparams *h)
         say(words, "of %u tokens", h->layer_input_vocab);
     if (h->n_streams > 0)
         say(words, "%u residual streams%s", h->n_streams,
-            lmq_has_hyper_streams(h) ? " with hyper-connections" : "");
+            lmq_has_gated_streams(h)   ? " with a gate of each number"
+            : lmq_has_hyper_streams(h) ? " with hyper-connections"
+                                       : "");
+    if (h->stream_rank > 0)
+        say(words, "of rank %u", h->stream_rank);
     if (h->stream_rounds > 0)
         say(words, "mixed in %u rounds", h->stream_rounds);
     say_number(words, "written to each times", h->stream_gain, 1);
     if (h->has_stream_mean)
         say(words, "the mean of streams in the end");
+    if (h->gram_size > 0)
+        say(words, "%u rows of a table for sequences of up to %u tokens in "
+                   "%u of %u layers",
+            (h->gram_size - 1) * h->gram_heads, h->gram_size,
+            count_layers(h, LMQ_LAYER_GRAMS), h->n_layers);
     if (h->norm_gate_rank > 0)
         say(words, "norms with gates of rank %u", h->norm_gate_rank);
     if (h->residual_rank > 0)

@@ -33,6 +33,7 @@
 #include <sys/resource.h>
 
 #include "base/bytes.h"
+#include "formats/grams/grams.h"
 #include "runtime/layer/experts.h"
 #include "runtime/layer/feed.h"
 #include "runtime/layer/gating.h"
@@ -45,6 +46,8 @@
 #include "runtime/pools/shared.h"
 #include "runtime/layer/streams.h"
 #include "runtime/product.h"
+#include "runtime/stream/gated.h"
+#include "runtime/stream/sequences.h"
 #include "runtime/stream/sum.h"
 
 /* ---- The residual stream ---- */
@@ -117,6 +120,20 @@ norm_token(const struct lmq_member *member, const struct lmq_gain *gain,
         memcpy(xn, x, dim * sizeof(*x)); /* xn = x */
 }
 
+/* xn = what the first block, or the second, reads of streams with gates. */
+static void
+read_gated(const struct lmq_member *member, bool is_first)
+{
+    const struct lmq_layer *layer = member->layer;
+
+    if (is_first)
+        lmq_gated_read(member, &layer->attention.gated,
+                       &layer->attention.norm, attention_input(member));
+    else
+        lmq_gated_read(member, &layer->feed.gated, &layer->feed.norm,
+                       feed_input(member));
+}
+
 /* xn = norm(x), for both blocks if they are parallel; of a layer of one block,
  * for that. With several streams x is what they predict. */
 static void
@@ -128,6 +145,10 @@ make_inputs(const struct lmq_member *member)
     bool mixes = lmq_layer_mixes(member->h, member->index);
     size_t from, to;
 
+    if (lmq_has_gated_streams(member->h)) {
+        read_gated(member, mixes);
+        return;
+    }
     lmq_member_share(member, member->n, &from, &to);
     for (size_t t = from; t < to; t++) {
         if (lmq_guessed_streams(member->h) > 0)
@@ -188,6 +209,7 @@ add_attention(const struct lmq_member *member)
     bool is_normed = norm_place(member) != LMQ_NORMS_BEFORE;
     bool is_followed = !is_parallel(member->h) &&
                        lmq_layer_has_feed(member->h, member->index);
+    bool has_gates = lmq_has_gated_streams(member->h);
     const struct lmq_sum sum = sum_of_mixing(member);
     size_t dim = member->h->dim, from, to;
 
@@ -198,10 +220,12 @@ add_attention(const struct lmq_member *member)
                       &layer->attention.post_norm, t);
         if (member->h->residual_rank > 0)
             lmq_bypass_add(member, attention_input(member) + t * dim, t);
-        if (is_followed)
+        if (is_followed && !has_gates)
             norm_token(member, &layer->feed.norm, &layer->feed.hyper, t,
                        feed_input(member));
     }
+    if (is_followed && has_gates)
+        read_gated(member, false);
 }
 
 /* x += out. */
@@ -434,6 +458,8 @@ layer_part(void *context, size_t number, size_t n_members)
     bool mixes = lmq_layer_mixes(member.h, member.index);
     bool has_feed = lmq_layer_has_feed(member.h, member.index);
 
+    if (lmq_layer_has_grams(member.h, member.index))
+        lmq_grams_add(&member); /* streams += of the last tokens */
     make_inputs(&member); /* xn = norm(x) */
     lmq_barrier(&member); /* all read all of xn */
     lmq_experts_look(&member); /* logits = W_router x, of early routers */
@@ -510,8 +536,8 @@ remember(const struct lmq_model *model, size_t index, struct lmq_kv *kv,
                         .position = position, .index = index, .kv = kv};
     const struct lmq_attention_part *part = &model->layers[index].attention;
     const struct lmq_matrix *matrices[] = {
-        &part->norm_gate.a, &part->norm_gate.b, &part->k, &part->v,
-        &part->kv_a};
+        &part->norm_gate.a, &part->norm_gate.b, &part->gated.down,
+        &part->gated.up, &part->k, &part->v, &part->kv_a};
     struct lmq_expected expected = {0};
     double weights = 0;
 
@@ -617,6 +643,10 @@ head_part(void *context, size_t number, size_t n_members)
     if (lmq_guessed_streams(h) > 0)
         lmq_streams_gather(&member, xn); /* x = mean of all streams */
     lmq_member_share(&member, job->n, &from, &to);
+    if (lmq_has_gated_streams(h)) {
+        lmq_gated_read(&member, &model->gated, &model->output_norm, xn);
+        from = to; /* it is normed */
+    }
     for (size_t t = from; t < to && lmq_has_hyper_streams(h); t++)
         lmq_hyper_gather(&member, t, xn + t * h->dim); /* x = sum of all */
     for (size_t t = from; t < to; t++)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "formats/grams/grams.h"
 
 const struct lmq_name lmq_kv_names[] = {
     {"f32", LMQ_KV_F32},
@@ -190,6 +191,25 @@ make_pools(struct lmq_kv *kv, const struct pool_sizes *sizes)
     return kv->pools != NULL && kv->index != NULL && kv->recent != NULL;
 }
 
+/* What a layer remembers of that which is made of the last tokens. */
+static bool
+has_grams(const struct lmq_hparams *h, size_t layer)
+{
+    return layer == LMQ_ANY_LAYER ? lmq_has_grams(h)
+                                  : lmq_layer_has_grams(h, layer);
+}
+
+static bool
+make_grams(struct lmq_kv *kv, const struct lmq_hparams *h)
+{
+    size_t width = (size_t)h->n_streams * h->dim;
+
+    kv->gram_conv = lmq_mem_aligned(lmq_gram_reach(h) + 1,
+                                    width * sizeof(*kv->gram_conv));
+    kv->gram_tokens = lmq_mem_aligned(h->gram_size, sizeof(*kv->gram_tokens));
+    return kv->gram_conv != NULL && kv->gram_tokens != NULL;
+}
+
 bool
 lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model, size_t layer,
             enum lmq_kv_type type, size_t context)
@@ -206,6 +226,8 @@ lmq_kv_init(struct lmq_kv *kv, const struct lmq_model *model, size_t layer,
         is_complete = make_pools(kv, &sizes);
     if (is_complete && has_state(h, layer))
         is_complete = make_state(kv, h);
+    if (is_complete && has_grams(h, layer))
+        is_complete = make_grams(kv, h);
     if (!is_complete)
         lmq_kv_free(kv);
     return is_complete;
@@ -221,6 +243,8 @@ lmq_kv_free(struct lmq_kv *kv)
     lmq_mem_free(kv->pools);
     lmq_mem_free(kv->index);
     lmq_mem_free(kv->recent);
+    lmq_mem_free(kv->gram_conv);
+    lmq_mem_free(kv->gram_tokens);
     *kv = (struct lmq_kv){0};
 }
 
@@ -241,6 +265,10 @@ lmq_kv_bytes(const struct lmq_model *model, size_t layer,
     if (has_state(h, layer))
         sum += sizeof(float) *
                ((double)state_floats(h) + (double)tail_floats(h));
+    if (has_grams(h, layer))
+        sum += sizeof(float) *
+               ((double)lmq_gram_reach(h) * h->n_streams * h->dim +
+                (double)h->gram_size);
     return sum;
 }
 

@@ -49,6 +49,10 @@ struct lmq_kv {
     unsigned char *pools; /* (context / positions of a pool, width of a key) */
     float *index; /* (the same, index_dim): those of what chooses */
     float *recent; /* (lmq_recent(), lmq_recent_width()) */
+    /* Of a layer that is given something of the last tokens, position p at p %
+     * the number of rows: (lmq_gram_reach(), n_streams * dim), (gram_size). */
+    float *gram_conv;
+    int32_t *gram_tokens;
 };
 
 /* A layer that may be any: room for all kinds that there are. */

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "formats/grams/grams.h"
 #include "quantize/tiles.h"
 
 const struct lmq_tiles *
@@ -506,6 +507,8 @@ lmq_matrix_share(const struct lmq_model *model,
     const struct lmq_hparams *h = &model->hparams;
     const struct lmq_place *place = &matrix->tensor->place;
 
+    if (place->role == LMQ_ROLE_GRAM_TABLE) /* so many of its rows */
+        return (double)lmq_gram_places(h) / (double)matrix->n_rows;
     return place->item >= 0 && lmq_role_is_of_experts(place->role)
                ? (double)h->n_experts_used / h->n_experts
                : 1;

@@ -282,6 +282,10 @@ expect_all(const struct lmq_model *model)
         expect_layer(model, i, &expected);
     for (uint32_t i = 0; i < lmq_guessed_streams(&model->hparams); i++)
         lmq_matrix_expect(model, &model->streams_out[i], &expected);
+    if (lmq_has_gated_streams(&model->hparams)) {
+        lmq_matrix_expect(model, &model->gated.down, &expected);
+        lmq_matrix_expect(model, &model->gated.up, &expected);
+    }
     lmq_matrix_expect(model, &model->head, &expected);
     lmq_expected_read(&expected);
 }

@@ -84,6 +84,23 @@ struct lmq_hyper {
     float *fn, *base, *scale;
 };
 
+/* What makes a gate for each number of all streams, that a block reads, and
+ * says how it writes to them: (stream_rank, n_streams * dim), (n_streams * dim,
+ * stream_rank), (n_streams, n_streams * dim). */
+struct lmq_gated {
+    struct lmq_matrix down, up;
+    float *write; /* NULL where nothing is written */
+};
+
+/* What streams are given of the last tokens (stream/sequences.c). */
+struct lmq_grams {
+    struct lmq_matrix table;      /* (rows, gram_dim) */
+    struct lmq_matrix key, value; /* (n_streams * dim, all rows of a token),
+                                     (dim, the same) */
+    struct lmq_gain key_norm, query_norm, conv_norm; /* (n_streams * dim) */
+    float *conv;                  /* (n_streams * dim, gram_conv_width) */
+};
+
 /* What makes pools (pooling.c). */
 struct lmq_pool {
     struct lmq_matrix kv, gate; /* (width, dim) */
@@ -97,6 +114,8 @@ struct lmq_attention_part {
     struct lmq_gain norm, post_norm; /* (dim) */
     struct lmq_norm_gate norm_gate;
     struct lmq_hyper hyper;
+    struct lmq_gated gated;
+    struct lmq_grams grams;
     struct lmq_matrix q, k, v, out;
     struct lmq_gain q_norm, k_norm;
     struct lmq_gain sub_norm;        /* (n_heads * value dim) */
@@ -144,6 +163,7 @@ struct lmq_feed_part {
     struct lmq_gain norm, post_norm; /* (dim) */
     struct lmq_norm_gate norm_gate;
     struct lmq_hyper hyper;
+    struct lmq_gated gated;
     struct lmq_gain sub_norm;        /* of what dense.down looks at */
     struct lmq_ffn dense;
     struct lmq_ffn *experts;         /* (n_experts) */
@@ -206,6 +226,7 @@ struct lmq_model {
     struct lmq_matrix streams_in[LMQ_MAX_STREAMS - 1];
     struct lmq_matrix streams_out[LMQ_MAX_STREAMS - 1];
     struct lmq_hyper hyper; /* how the head reads streams: (n_streams, ...) */
+    struct lmq_gated gated; /* likewise */
     struct lmq_gain output_norm;
     struct lmq_layer *layers; /* (n_layers + 1): the last has the matrices of
                                  none, and nothing else */
@@ -327,7 +348,7 @@ lmq_weight_cost(size_t n)
 }
 
 /* The share of the tokens that go through a matrix of a layer: all, or what an
- * expert gets on average. */
+ * expert gets on average; of a table, of its rows that a token looks at. */
 double lmq_matrix_share(const struct lmq_model *model,
                         const struct lmq_matrix *matrix);
 

@@ -16,6 +16,7 @@
 #include "base/options.h"
 #include "base/size.h"
 #include "base/threads/threads.h"
+#include "formats/grams/grams.h"
 #include "formats/model/rope_scaling.h"
 #include "runtime/forward.h"
 #include "runtime/layer/norm.h"
@@ -180,7 +181,8 @@ has_states(const struct lmq_session *session)
 {
     const struct lmq_hparams *h = &session->model->hparams;
 
-    return h->n_delta_value_heads > 0 || lmq_has_pools(h);
+    return h->n_delta_value_heads > 0 || lmq_has_pools(h) ||
+           lmq_has_grams(h);
 }
 
 /* Evaluates the tokens again, one by one: within a batch a NaN shows at

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "base/threads/threads.h"
+#include "formats/grams/grams.h"
 #include "quantize/group.h"
 #include "runtime/kv.h"
 
@@ -105,6 +106,8 @@ widest_operand(const struct lmq_hparams *h)
         h->full_kv_lora_rank, h->full_head_dim,
         h->gate_rank,     h->residual_rank, h->norm_gate_rank,
         (size_t)h->n_out_groups * h->out_rank, h->index_dim,
+        lmq_has_gated_streams(h) ? (size_t)h->n_streams * h->dim : 0,
+        h->stream_rank, lmq_gram_width(h),
     };
     size_t widest = h->dim;
 
@@ -190,6 +193,19 @@ list_streams(struct list *list, struct lmq_work *work,
             add(list, &work->hyper, n, lmq_hyper_mixes(h), sizeof(float));
         else
             add(list, &work->predicted, n, h->dim, sizeof(float));
+    }
+    if (lmq_has_gated_streams(h)) {
+        size_t all = (size_t)h->n_streams * h->dim;
+        add(list, &work->gated_xn, n, all, sizeof(float));
+        add(list, &work->gated_gates, n, all, sizeof(float));
+        add(list, &work->gated_latents, n, h->stream_rank, sizeof(float));
+    }
+    if (lmq_has_grams(h)) {
+        size_t all = (size_t)h->n_streams * h->dim;
+        add(list, &work->gram_rows, n, lmq_gram_width(h), sizeof(float));
+        add(list, &work->gram_values, n, h->dim, sizeof(float));
+        add(list, &work->gram_keys, n, all, sizeof(float));
+        add(list, &work->gram_conv, n, all, sizeof(float));
     }
     if (h->residual_rank > 0) {
         add(list, &work->bypass, n, h->dim, sizeof(float));

@@ -69,7 +69,7 @@ struct lmq_work {
     long n_disk_waits; /* of the program, when this batch began */
     bool waits_for_disk; /* weights may have to be read from it */
     size_t context;   /* positions that an lmq_kv has room for */
-    const int32_t *tokens; /* (batch): given; for tables of experts */
+    const int32_t *tokens; /* (batch): given; for tables by tokens */
     float *x;         /* (batch, dim): the residual stream */
     float *xn;        /* (batch, dim): norm(x), a block's input */
     float *feed_xn;   /* (batch, dim): the feed-forward's, where blocks are
@@ -87,6 +87,11 @@ struct lmq_work {
     float *input_rows, *input_products; /* the same size: made of these */
     float *streams;   /* (batch, n_streams - 1, dim): those beside x */
     float *hyper;     /* (batch, mixes): how a block reads, writes, mixes */
+    float *gated_xn, *gated_gates; /* (batch, n_streams, dim): all streams,
+                                      normed; what they are multiplied by */
+    float *gated_latents; /* (batch, stream_rank) */
+    float *gram_rows, *gram_values; /* (batch, gram width), (batch, dim) */
+    float *gram_keys, *gram_conv; /* (batch, n_streams, dim) */
     float *predicted; /* (batch, dim): x as it was before a layer's blocks */
     float *bypass;    /* (batch, dim): what goes past attention */
     float *bypass_latents; /* (batch, residual_rank) */

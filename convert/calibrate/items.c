@@ -45,6 +45,9 @@ input_of(const struct lmq_hparams *h, const struct lmq_place *place)
         return LMQ_ROLE_ATTN_Q;
     case LMQ_ROLE_INDEX_Q:
         return LMQ_ROLE_ATTN_Q_B;
+    case LMQ_ROLE_GRAM_KEY:
+    case LMQ_ROLE_GRAM_VALUE:
+        return LMQ_ROLE_GRAM_KEY;
     case LMQ_ROLE_FFN_GATE:
     case LMQ_ROLE_FFN_UP:
         return LMQ_ROLE_FFN_UP;
@@ -110,6 +113,7 @@ static bool
 is_calibrated(const struct lmq_plan *plan, size_t record)
 {
     return is_quantized(plan, record) &&
+           plan->records[record].place.role != LMQ_ROLE_GRAM_TABLE &&
            plan->records[record].quant.method != LMQ_METHOD_ABSMAX;
 }
 

@@ -1,6 +1,6 @@
 /*
  * apart.c - puts together what we have in one but files may have apart:
- * convolutions of queries, of keys, of values.
+ * convolutions of queries, of keys, of values; and whatever tables.c has.
  *
  * Nothing is read: a tensor that is joined knows its parts, and whoever reads
  * it gets rows of each (elements.c).
@@ -70,12 +70,11 @@ lmq_tensor_part(const struct lmq_tensor *tensor, uint64_t *element)
 {
     uint64_t n_cols = tensor->n_dims == 1 ? 1 : tensor->n_cols, row, n;
 
-    if (tensor->joined == NULL)
-        return tensor;
-    const struct lmq_tensor *part = lmq_joined_find(
-        tensor->joined, *element / n_cols, &row, &n);
-    *element = row * n_cols + *element % n_cols;
-    return part;
+    while (tensor->joined != NULL) {
+        tensor = lmq_joined_find(tensor->joined, *element / n_cols, &row, &n);
+        *element = row * n_cols + *element % n_cols;
+    }
+    return tensor;
 }
 
 /* ---- Convolutions ---- */
@@ -118,7 +117,8 @@ check_parts(const struct lmq_checkpoint *checkpoint, size_t layer,
 /* In place of its first part; the others go. */
 static enum lmq_status
 join_apart(struct lmq_checkpoint *checkpoint, const struct lmq_joined *joined,
-           const size_t *at, struct lmq_error *err)
+           struct lmq_tensor *const *tensors, enum lmq_role role,
+           struct lmq_error *err)
 {
     struct lmq_apart *apart = calloc(1, sizeof(*apart));
 
@@ -132,16 +132,31 @@ join_apart(struct lmq_checkpoint *checkpoint, const struct lmq_joined *joined,
     checkpoint->aparts[checkpoint->n_aparts++] = apart;
     apart->joined = *joined;
     for (size_t i = 0; i < joined->n; i++) {
-        struct lmq_tensor *tensor = &checkpoint->tensors[at[i] - 1];
-        apart->parts[i] = *tensor;
+        apart->parts[i] = *tensors[i];
         apart->joined.parts[i] = &apart->parts[i];
         if (i > 0)
-            *tensor = (struct lmq_tensor){0};
+            *tensors[i] = (struct lmq_tensor){0};
     }
-    struct lmq_tensor *whole = &checkpoint->tensors[at[0] - 1];
-    lmq_tensor_join(whole, &apart->joined, LMQ_ROLE_DELTA_CONV);
-    whole->quant = (struct lmq_quant){0}; /* floats alone are read so */
+    lmq_tensor_join(tensors[0], &apart->joined, role);
+    tensors[0]->quant = (struct lmq_quant){0}; /* floats alone are read so */
     return LMQ_OK;
+}
+
+enum lmq_status
+lmq_checkpoint_put_together(struct lmq_checkpoint *checkpoint,
+                            struct lmq_tensor *const *tensors, size_t n,
+                            enum lmq_role role, struct lmq_error *err)
+{
+    struct lmq_joined joined = {.n = n};
+    uint64_t first = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        joined.rows[i].role = role;
+        joined.rows[i].first = first;
+        joined.rows[i].n = tensors[i]->n_rows;
+        first += tensors[i]->n_rows;
+    }
+    return join_apart(checkpoint, &joined, tensors, role, err);
 }
 
 /* Where the convolutions of each layer stand, as join_apart() wants it. */
@@ -186,8 +201,12 @@ lmq_checkpoint_join(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
         if (joined.n == 0 || at[0] + at[1] + at[2] == 0)
             continue;
         status = check_parts(checkpoint, i, &joined, at, err);
+        struct lmq_tensor *tensors[LMQ_MOST_FUSED];
+        for (size_t j = 0; j < joined.n && status == LMQ_OK; j++)
+            tensors[j] = &checkpoint->tensors[at[j] - 1];
         if (status == LMQ_OK)
-            status = join_apart(checkpoint, &joined, at, err);
+            status = join_apart(checkpoint, &joined, tensors,
+                                LMQ_ROLE_DELTA_CONV, err);
     }
     free(parts);
     for (size_t i = 0; i < checkpoint->n_tensors; i++)

@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "formats/checkpoint/checkpoint.h"
+#include "formats/grams/tables.h"
 #include "formats/model/hparams_check.h"
 #include "formats/model/model_tensors.h"
 #include "formats/model/pools.h"
@@ -269,6 +270,8 @@ excuse(const struct lmq_checkpoint *checkpoint,
          strstr(tensor->stored_name, ".indexer_") != NULL ||
          strstr(tensor->stored_name, ".self_attn.index_") != NULL))
         return "it chooses among more tokens than the context has";
+    if (lmq_tensor_is_of_grams(tensor))
+        return "the description says it";
     if (is_unused(checkpoint, tensor))
         return "its layer uses the keys and values of another one";
     if (follows_no_experts(checkpoint, tensor))
@@ -497,6 +500,10 @@ adopt_correction(struct lmq_checkpoint *checkpoint)
 static enum lmq_status
 find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
+    enum lmq_status compared = lmq_grams_compare(checkpoint, err);
+
+    if (compared != LMQ_OK)
+        return compared;
     drop_ignorable(checkpoint);
     if (checkpoint->n_tensors == 0 && !checkpoint->format->is_canonical)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "holds no tensors");

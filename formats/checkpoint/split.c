@@ -15,6 +15,7 @@
 #include "formats/checkpoint/apart.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/checkpoint/fused.h"
+#include "formats/grams/tables.h"
 #include "quantize/blocks.h"
 
 /* ---- Parts ---- */
@@ -520,7 +521,8 @@ is_norm(enum lmq_role role)
            role == LMQ_ROLE_ATTN_NORM ||
            role == LMQ_ROLE_FFN_NORM || role == LMQ_ROLE_ATTN_POST_NORM ||
            role == LMQ_ROLE_FFN_POST_NORM || role == LMQ_ROLE_ATTN_Q_NORM ||
-           role == LMQ_ROLE_ATTN_K_NORM;
+           role == LMQ_ROLE_ATTN_K_NORM || role == LMQ_ROLE_GRAM_KEY_NORM ||
+           role == LMQ_ROLE_GRAM_QUERY_NORM || role == LMQ_ROLE_GRAM_CONV_NORM;
 }
 
 /* The stored row length stays as the pitch; dims become ours. */
@@ -696,5 +698,7 @@ lmq_checkpoint_split(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
     checkpoint->n_tensors = kept;
     for (size_t i = 0; i < kept && status == LMQ_OK; i++)
         status = arrange(checkpoint, &checkpoint->tensors[i], err);
+    if (status == LMQ_OK)
+        status = lmq_tables_join(checkpoint, err);
     return status == LMQ_OK ? lmq_checkpoint_join(checkpoint, err) : status;
 }

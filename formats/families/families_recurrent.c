@@ -9,6 +9,7 @@
 #include "formats/checkpoint/joined.h"
 #include "formats/gguf/gguf_special.h"
 #include "formats/hf/hf_special.h"
+#include "formats/hf/more/hf_further.h"
 
 /* ---- Lists of keys of config.json ---- */
 
@@ -41,6 +42,17 @@ static const struct lmq_hf_key qwen35moe_keys[] = {
     KEY("num_experts_per_tok", n_experts_used, 8),
     KEY("moe_intermediate_size", expert_dim, 512),
     KEY("shared_expert_intermediate_size", shared_dim, 512),
+    END,
+};
+
+static const struct lmq_hf_key qwen4_keys[] = {
+    KEY("num_experts", n_experts, 512),
+    KEY("num_experts_per_tok", n_experts_used, 10),
+    KEY("moe_intermediate_size", expert_dim, 512),
+    KEY("shared_expert_intermediate_size", shared_dim, 512),
+    KEY("norm_topk_prob", router_renormalises, 1),
+    KEY("hc_count", n_streams, 4),
+    KEY("hc_lowrank", stream_rank, 320),
     END,
 };
 
@@ -346,6 +358,22 @@ const struct lmq_family lmq_recurrent_families[] = {
               .joins = LMQ_JOINS_QKV | LMQ_JOINS_Q_GATE,
               .has_tiled_values = true, .has_post_norm_name = true,
               .begin = lmq_gguf_begin_delta}},
+    {.name = "qwen4exp", .qk_norm = LMQ_QK_NORM_HEAD,
+     .hf = {.classes = {{"Qwen4ExpForCausalLM", "qwen4_exp_text", NULL,
+                         false},
+                        {"Qwen4ExpForConditionalGeneration", "qwen4_exp",
+                         "text_config", false}},
+            .source = {.norms_less_one = true},
+            RMS_EPS(1e-6), .context = 32768, .n_kv_heads = 2,
+            .head_dim = 256, .theta = 10000, .partial = 1,
+            .has_sections = true, .has_layer_types = true,
+            .keys = {sizes, head_dim, delta_keys, qwen4_keys},
+            .begin = lmq_hf_begin_qwen4, .windows = lmq_hf_windows_delta,
+            .finish = lmq_hf_finish_qwen4, BIASES},
+     .gguf = {.name = "qwen4exp", .keys = LLAMA_KEYS,
+              .why_not = "its tables for sequences of tokens, and what its "
+                         "sparse attention chooses by, are known of folders "
+                         "alone"}},
     {.name = "olmo_hybrid", .qk_norm = LMQ_QK_NORM_WHOLE,
      .hf = {.classes = {{"OlmoHybridForCausalLM", "olmo_hybrid", NULL, false}},
             RMS_EPS(1e-6), .context = 65536, .theta = 10000,

@@ -76,7 +76,14 @@ bool
 lmq_has_hyper_streams(const struct lmq_hparams *hparams)
 {
     return hparams->n_streams > 0 &&
-           hparams->stream_kind == LMQ_STREAMS_HYPER;
+           hparams->stream_kind != LMQ_STREAMS_GUESSED;
+}
+
+bool
+lmq_has_gated_streams(const struct lmq_hparams *hparams)
+{
+    return hparams->n_streams > 0 &&
+           hparams->stream_kind == LMQ_STREAMS_GATED;
 }
 
 uint32_t
@@ -172,6 +179,7 @@ lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer)
         end--;
     return end <= layer + 1 &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_DELTA) &&
+           !lmq_layer_is(hparams, layer, LMQ_LAYER_GRAMS) &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_POOL) &&
            !lmq_layer_is(hparams, layer, LMQ_LAYER_OVERLAP);
 }

@@ -33,6 +33,8 @@
 #define LMQ_MAX_LOOPS 64
 #define LMQ_MAX_ROUNDS 1024
 #define LMQ_MAX_POOL 4096
+#define LMQ_MAX_GRAM 8
+#define LMQ_MAX_GRAM_NUMBERS 512
 
 enum lmq_tie { LMQ_TIE_UNSET, LMQ_TIE_NO, LMQ_TIE_YES };
 
@@ -219,6 +221,16 @@ struct lmq_hparams {
     double stream_gain;      /* of what blocks write to each; 1 */
     double stream_floor;     /* added to that */
     bool has_stream_mean;    /* the head reads their mean */
+    uint32_t stream_rank;    /* gated: of two matrices that make the gates */
+    /* Sequences of tokens (grams.h), in some layers: of so many tokens at most,
+     * so many rows of a table for each length, of so many numbers; positions
+     * that a convolution of what comes of them sees; the token before which
+     * all is forgotten; what tokens are multiplied with, of each place in each
+     * such layer; and rows that there are, of each length and number of it. */
+    uint32_t gram_size, gram_heads, gram_dim, gram_conv_width, gram_stop;
+    uint32_t n_gram_factors, n_gram_rows;
+    uint64_t gram_factors[LMQ_MAX_GRAM_NUMBERS];
+    uint64_t gram_rows[LMQ_MAX_GRAM_NUMBERS];
     uint32_t norm_gate_rank; /* of two matrices that make gates of what norms
                                 before attention and experts give; 0: none */
     uint32_t residual_rank;  /* of what goes past attention by two matrices; 0:
@@ -338,7 +350,10 @@ lmq_query_latents(const struct lmq_hparams *hparams)
 
 /* Streams beside the first, where these guess; 0: they do not. */
 uint32_t lmq_guessed_streams(const struct lmq_hparams *hparams);
+/* Whether blocks read a sum of all and write to all; whether each number has a
+ * gate then. */
 bool lmq_has_hyper_streams(const struct lmq_hparams *hparams);
+bool lmq_has_gated_streams(const struct lmq_hparams *hparams);
 /* Numbers by which a block reads, writes and mixes streams. */
 uint32_t lmq_hyper_mixes(const struct lmq_hparams *hparams);
 /* Whether blocks add to the stream as it is. */

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "formats/model/hparams_fields.h"
+#include "formats/grams/grams.h"
 #include "formats/model/pools.h"
 
 /* What does not turn at all has 1e30, which float32 cannot say exactly. */
@@ -223,6 +224,10 @@ check_streams(const struct lmq_hparams *h, struct lmq_error *err)
                             "which needs norms before blocks of which one "
                             "follows the other, and nothing beside them",
                             i);
+    if (lmq_has_gated_streams(h) && h->stream_rank == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "stream_rank is 0, but gates of streams are made by "
+                        "two matrices");
     for (uint32_t i = 0; h->norm_gate_rank > 0 && i < h->n_layers; i++)
         if (h->residual != LMQ_RESIDUAL_SEQUENTIAL ||
             lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER)
@@ -455,7 +460,7 @@ lmq_hparams_check(const struct lmq_hparams *hparams, struct lmq_error *err)
         check_numbers, check_heads, check_full_heads, check_borrowing,
         check_layer_inputs, check_streams, check_kept, check_loops, check_rope,
         check_halves, check_beside, check_delta, check_experts,
-        lmq_pools_check};
+        lmq_pools_check, lmq_grams_check};
     enum lmq_status status = LMQ_OK;
 
     for (size_t i = 0;

@@ -14,27 +14,30 @@
 
 #define COUNT(name, presence, least, most)                                    \
     {#name, LMQ_FIELD_COUNT, presence, LMQ_FIELD(name), least, most,          \
-     NULL, NULL, 0, NULL}
+     NULL, NULL, 0, NULL, 0}
 #define REAL(name, presence)                                                  \
     {#name, LMQ_FIELD_REAL, presence, LMQ_FIELD(name), 0, 0, NULL, NULL, 0,   \
-     NULL}
+     NULL, 0}
 #define SWITCH(key, name)                                                     \
     {key, LMQ_FIELD_SWITCH, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, 0, \
-     NULL}
+     NULL, 0}
 #define KIND(name, presence, what, ...)                                       \
     KIND_AS(#name, name, presence, what, __VA_ARGS__)
 #define KIND_AS(key, name, presence, what, ...)                               \
     {key, LMQ_FIELD_KIND, presence, LMQ_FIELD(name), 0, 0, what,              \
-     (const char *const[]){__VA_ARGS__, NULL}, 0, NULL}
+     (const char *const[]){__VA_ARGS__, NULL}, 0, NULL, 0}
 #define LAYERS(key, bit)                                                      \
     {key, LMQ_FIELD_LAYERS, LMQ_SELDOM, LMQ_FIELD(layers), 0, 0, NULL, NULL,  \
-     bit, NULL}
+     bit, NULL, 0}
 #define FACTORS(name)                                                         \
     {#name, LMQ_FIELD_FACTORS, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, \
-     0, NULL}
+     0, NULL, 0}
+#define INTEGERS(name, type)                                                  \
+    {#name, type, LMQ_SELDOM, LMQ_FIELD(name), 0, 0, NULL, NULL, 0, NULL,     \
+     LMQ_FIELD(n_##name)}
 #define NUMBERS(name, most, of)                                               \
     {#name, LMQ_FIELD_NUMBERS, LMQ_SELDOM, LMQ_FIELD(name), 1, most, NULL,    \
-     NULL, 0, of}
+     NULL, 0, of, 0}
 
 const struct lmq_field lmq_fields[] = {
     COUNT(n_layers, LMQ_ALWAYS, 1, LMQ_MAX_LAYERS),
@@ -96,6 +99,12 @@ const struct lmq_field lmq_fields[] = {
     COUNT(index_topk, LMQ_SELDOM, 0, LMQ_MAX_CONTEXT),
     COUNT(n_index_heads, LMQ_SELDOM, 0, LMQ_MAX_HEADS),
     COUNT(index_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(stream_rank, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(gram_size, LMQ_SELDOM, 0, LMQ_MAX_GRAM),
+    COUNT(gram_heads, LMQ_SELDOM, 0, LMQ_MAX_GRAM_NUMBERS),
+    COUNT(gram_dim, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
+    COUNT(gram_conv_width, LMQ_SELDOM, 0, LMQ_MAX_CONV),
+    COUNT(gram_stop, LMQ_SELDOM, 0, LMQ_MAX_WIDTH),
     REAL(rope_local_theta, LMQ_SELDOM),
     REAL(rope_beta_fast, LMQ_SELDOM),
     REAL(rope_beta_slow, LMQ_SELDOM),
@@ -187,7 +196,8 @@ const struct lmq_field lmq_fields[] = {
             "worth of expert groups", "best", "best_two"),
     KIND(recurrence, LMQ_SELDOM, "recurrence", "delta", "state_space",
          "convolution", "selective", "lightning", "lru"),
-    KIND(stream_kind, LMQ_SELDOM, "kind of streams", "guessed", "hyper"),
+    KIND(stream_kind, LMQ_SELDOM, "kind of streams", "guessed", "hyper",
+         "gated"),
     LAYERS("full_layers", LMQ_LAYER_FULL),
     LAYERS("still_layers", LMQ_LAYER_NOPE), /* NoPE; lmq-model(5) */
     LAYERS("dense_layers", LMQ_LAYER_DENSE),
@@ -203,11 +213,14 @@ const struct lmq_field lmq_fields[] = {
     LAYERS("pool_layers", LMQ_LAYER_POOL),
     LAYERS("overlap_layers", LMQ_LAYER_OVERLAP),
     LAYERS("token_layers", LMQ_LAYER_TOKENS),
+    LAYERS("gram_layers", LMQ_LAYER_GRAMS),
     NUMBERS(layer_heads, LMQ_MAX_HEADS, lmq_layer_heads),
     NUMBERS(layer_kv_heads, LMQ_MAX_HEADS, lmq_layer_kv_heads),
     NUMBERS(layer_hidden_dims, LMQ_MAX_WIDTH, lmq_layer_hidden_dim),
     FACTORS(rope_short),
     FACTORS(rope_long),
+    INTEGERS(gram_factors, LMQ_FIELD_PAIRS),
+    INTEGERS(gram_rows, LMQ_FIELD_INTEGERS),
     {.key = NULL},
 };
 
@@ -275,6 +288,16 @@ lmq_field_factors(const struct lmq_field *field,
     return (const void *)((const char *)hparams + field->offset);
 }
 
+const uint64_t *
+lmq_field_integers(const struct lmq_field *field,
+                   const struct lmq_hparams *hparams, uint32_t *n)
+{
+    const char *at = (const char *)hparams;
+
+    *n = *(const uint32_t *)(const void *)(at + field->n_offset);
+    return (const void *)(at + field->offset);
+}
+
 /* ---- Comparing ---- */
 
 static bool
@@ -314,6 +337,17 @@ has_same_numbers(const struct lmq_field *field, const struct lmq_hparams *a,
     return true;
 }
 
+static bool
+has_same_integers(const struct lmq_field *field, const struct lmq_hparams *a,
+                  const struct lmq_hparams *b)
+{
+    uint32_t n, other;
+    const uint64_t *x = lmq_field_integers(field, a, &n);
+    const uint64_t *y = lmq_field_integers(field, b, &other);
+
+    return n == other && memcmp(x, y, n * sizeof(*x)) == 0;
+}
+
 bool
 lmq_field_is_same(const struct lmq_field *field, const struct lmq_hparams *a,
                   const struct lmq_hparams *b, double tolerance)
@@ -325,6 +359,8 @@ lmq_field_is_same(const struct lmq_field *field, const struct lmq_hparams *a,
         return has_same_layers(a, b, field->bit);
     if (field->type == LMQ_FIELD_NUMBERS)
         return has_same_numbers(field, a, b);
+    if (field->type == LMQ_FIELD_INTEGERS || field->type == LMQ_FIELD_PAIRS)
+        return has_same_integers(field, a, b);
     if (field->type != LMQ_FIELD_FACTORS)
         return is_near(lmq_field_get(field, a), lmq_field_get(field, b),
                        field->type == LMQ_FIELD_REAL ? tolerance : 0);

@@ -20,7 +20,9 @@ enum lmq_field_type {
     LMQ_FIELD_KIND,   /* an enumeration: small and not negative */
     LMQ_FIELD_LAYERS, /* a bit of each layer */
     LMQ_FIELD_NUMBERS, /* an uint32_t of each layer */
-    LMQ_FIELD_FACTORS /* n_rope_factors doubles */
+    LMQ_FIELD_FACTORS, /* n_rope_factors doubles */
+    LMQ_FIELD_INTEGERS, /* uint64_t, as many as another field counts */
+    LMQ_FIELD_PAIRS /* the same, stored by their upper and lower halves */
 };
 
 /* Fields of version 1.0 are always in a container; the others only if they
@@ -38,6 +40,7 @@ struct lmq_field {
     enum lmq_layer_kind bit;  /* of layers */
     /* Of each layer: the number that counts. */
     uint32_t (*of_layer)(const struct lmq_hparams *hparams, size_t layer);
+    size_t n_offset;          /* of integers: where it stands how many */
 };
 
 /* In the order in which they are stored and compared. */
@@ -57,6 +60,9 @@ void lmq_field_set(const struct lmq_field *field, struct lmq_hparams *hparams,
 
 const double *lmq_field_factors(const struct lmq_field *field,
                                 const struct lmq_hparams *hparams);
+const uint64_t *lmq_field_integers(const struct lmq_field *field,
+                                   const struct lmq_hparams *hparams,
+                                   uint32_t *n);
 
 /* Whether two descriptions say the same of it. Real numbers may differ by
  * `tolerance` of the larger one. */

@@ -43,6 +43,23 @@ numbers_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
 }
 
 static json_t *
+integers_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
+{
+    uint32_t n;
+    const uint64_t *integers = lmq_field_integers(f, hparams, &n);
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (f->type == LMQ_FIELD_PAIRS)
+            lmq_append(&list, json_integer((json_int_t)(integers[i] >> 32)));
+        lmq_append(&list, json_integer(f->type == LMQ_FIELD_PAIRS
+                                           ? (json_int_t)(uint32_t)integers[i]
+                                           : (json_int_t)integers[i]));
+    }
+    return list;
+}
+
+static json_t *
 factors_to_json(const struct lmq_hparams *hparams, const double *factors)
 {
     json_t *list = json_array();
@@ -69,6 +86,9 @@ lmq_field_to_json(const struct lmq_field *f, const struct lmq_hparams *hparams)
         return layers_to_json(hparams, f->bit);
     case LMQ_FIELD_NUMBERS:
         return numbers_to_json(f, hparams);
+    case LMQ_FIELD_INTEGERS:
+    case LMQ_FIELD_PAIRS:
+        return integers_to_json(f, hparams);
     default:
         return factors_to_json(hparams, lmq_field_factors(f, hparams));
     }
@@ -227,6 +247,38 @@ read_numbers(const struct lmq_field *f, const json_t *list,
     return LMQ_OK;
 }
 
+/* However many; each of 32 bits, or two such of one number. */
+static enum lmq_status
+read_integers(const struct lmq_field *f, const json_t *list,
+              struct lmq_hparams *hparams, struct lmq_error *err)
+{
+    uint64_t *integers = (void *)((char *)hparams + f->offset);
+    uint32_t *count = (void *)((char *)hparams + f->n_offset);
+    size_t i, n = json_array_size(list);
+    size_t each = f->type == LMQ_FIELD_PAIRS ? 2 : 1;
+    const json_t *item;
+
+    if (!json_is_array(list) || n % each != 0 ||
+        n / each > LMQ_MAX_GRAM_NUMBERS)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "the model's %s are no list of up to %zu numbers%s",
+                        f->key, LMQ_MAX_GRAM_NUMBERS * each,
+                        each == 2 ? ", an even number of them" : "");
+    *count = (uint32_t)(n / each);
+    json_array_foreach(list, i, item) {
+        json_int_t number = json_integer_value(item);
+        if (!json_is_integer(item) || number < 0 || number > UINT32_MAX)
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "the model's %s hold something else than whole "
+                            "numbers of 32 bits",
+                            f->key);
+        integers[i / each] = i % each == 0
+                                 ? (uint64_t)number
+                                 : integers[i / each] << 32 | (uint64_t)number;
+    }
+    return LMQ_OK;
+}
+
 /* Both lists have as many factors, one for each frequency of RoPE. */
 static enum lmq_status
 read_factors(const struct lmq_field *f, const json_t *list,
@@ -267,6 +319,8 @@ read_fields(const json_t *json, struct lmq_hparams *hparams,
         [LMQ_FIELD_SWITCH] = read_switch, [LMQ_FIELD_KIND] = read_kind,
         [LMQ_FIELD_LAYERS] = read_layers, [LMQ_FIELD_FACTORS] = read_factors,
         [LMQ_FIELD_NUMBERS] = read_numbers,
+        [LMQ_FIELD_INTEGERS] = read_integers,
+        [LMQ_FIELD_PAIRS] = read_integers,
     };
 
     for (const struct lmq_field *f = lmq_fields; f->key != NULL; f++) {

@@ -36,6 +36,7 @@ enum lmq_residual {
 enum lmq_stream_kind {
     LMQ_STREAMS_GUESSED, /* AltUp: the first goes through, the others guess */
     LMQ_STREAMS_HYPER,   /* hyper-connections: blocks read a sum of all */
+    LMQ_STREAMS_GATED,   /* likewise, of all normed, each number with a gate */
     LMQ_STREAMS_COUNT
 };
 
@@ -137,7 +138,9 @@ enum lmq_layer_kind {
     LMQ_LAYER_LIMITED_EXPERTS = 2048,
     LMQ_LAYER_POOL = 4096, /* attention sees what is far in pools: pools.h */
     LMQ_LAYER_OVERLAP = 8192, /* likewise, and each begins in the one before */
-    LMQ_LAYER_TOKENS = 16384 /* a table says which experts a token goes to */
+    LMQ_LAYER_TOKENS = 16384, /* a table says which experts a token goes to */
+    LMQ_LAYER_GRAMS = 32768 /* streams are given something of the last tokens:
+                               grams.h */
 };
 
 #endif

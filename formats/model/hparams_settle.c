@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "formats/grams/grams.h"
+
 static void
 clear_layers(struct lmq_hparams *h, enum lmq_layer_kind kind)
 {
@@ -240,14 +242,20 @@ settle_experts(struct lmq_hparams *h, const struct lmq_hparams *usual)
 static void
 settle_streams(struct lmq_hparams *h, const struct lmq_hparams *usual)
 {
+    bool has_gates = lmq_has_gated_streams(h);
+
+    if (!has_gates)
+        h->stream_rank = usual->stream_rank;
+    if (!lmq_has_hyper_streams(h) || has_gates) {
+        h->stream_rounds = usual->stream_rounds;
+        h->stream_eps = usual->stream_eps;
+        h->has_stream_mean = usual->has_stream_mean;
+    }
     if (lmq_has_hyper_streams(h))
         return;
     h->stream_kind = usual->stream_kind;
-    h->stream_rounds = usual->stream_rounds;
-    h->stream_eps = usual->stream_eps;
     h->stream_gain = usual->stream_gain;
     h->stream_floor = usual->stream_floor;
-    h->has_stream_mean = usual->has_stream_mean;
 }
 
 /* Where norms stand behind the blocks it is one of them. */
@@ -556,4 +564,5 @@ lmq_hparams_settle(struct lmq_hparams *h)
     settle_layers(h);
     settle_parts(h, &usual);
     settle_pools(h);
+    lmq_grams_settle(h);
 }

@@ -5,6 +5,7 @@
 
 #include "formats/model/model_tensors.h"
 
+#include "formats/grams/grams.h"
 #include "formats/model/pools.h"
 
 /* What a layer of a model may be. */
@@ -154,6 +155,21 @@ static const struct {
     [LMQ_ROLE_HYPER_OUT] = {0, ALONE},
     [LMQ_ROLE_HYPER_OUT_BASE] = {0, ALONE},
     [LMQ_ROLE_HYPER_OUT_SCALE] = {0, ALONE},
+    [LMQ_ROLE_GATED_ATTN_DOWN] = {MIXES, ALONE},
+    [LMQ_ROLE_GATED_ATTN_UP] = {MIXES, ALONE},
+    [LMQ_ROLE_GATED_ATTN_WRITE] = {MIXES, ALONE},
+    [LMQ_ROLE_GATED_FFN_DOWN] = {FEEDS, ALONE},
+    [LMQ_ROLE_GATED_FFN_UP] = {FEEDS, ALONE},
+    [LMQ_ROLE_GATED_FFN_WRITE] = {FEEDS, ALONE},
+    [LMQ_ROLE_GATED_OUT_DOWN] = {0, ALONE},
+    [LMQ_ROLE_GATED_OUT_UP] = {0, ALONE},
+    [LMQ_ROLE_GRAM_TABLE] = {0, ALONE},
+    [LMQ_ROLE_GRAM_KEY] = {0, ALONE},
+    [LMQ_ROLE_GRAM_VALUE] = {0, ALONE},
+    [LMQ_ROLE_GRAM_KEY_NORM] = {HAS_NORMS, ALONE},
+    [LMQ_ROLE_GRAM_QUERY_NORM] = {HAS_NORMS, ALONE},
+    [LMQ_ROLE_GRAM_CONV_NORM] = {HAS_NORMS, ALONE},
+    [LMQ_ROLE_GRAM_CONV] = {0, ALONE},
     [LMQ_ROLE_LAYER_SCALE] = {LAYER_SCALE, ALONE},
     [LMQ_ROLE_ACT_POSITIVE] = {XIELU, ALONE},
     [LMQ_ROLE_ACT_NEGATIVE] = {XIELU, ALONE},
@@ -296,11 +312,29 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
     case LMQ_ROLE_HYPER_FFN:
     case LMQ_ROLE_HYPER_FFN_BASE:
     case LMQ_ROLE_HYPER_FFN_SCALE:
-        return lmq_has_hyper_streams(h);
+        return lmq_has_hyper_streams(h) && !lmq_has_gated_streams(h);
     case LMQ_ROLE_HYPER_OUT:
     case LMQ_ROLE_HYPER_OUT_BASE:
     case LMQ_ROLE_HYPER_OUT_SCALE:
-        return lmq_has_hyper_streams(h) && !h->has_stream_mean;
+        return lmq_has_hyper_streams(h) && !lmq_has_gated_streams(h) &&
+               !h->has_stream_mean;
+    case LMQ_ROLE_GATED_ATTN_DOWN:
+    case LMQ_ROLE_GATED_ATTN_UP:
+    case LMQ_ROLE_GATED_ATTN_WRITE:
+    case LMQ_ROLE_GATED_FFN_DOWN:
+    case LMQ_ROLE_GATED_FFN_UP:
+    case LMQ_ROLE_GATED_FFN_WRITE:
+    case LMQ_ROLE_GATED_OUT_DOWN:
+    case LMQ_ROLE_GATED_OUT_UP:
+        return lmq_has_gated_streams(h);
+    case LMQ_ROLE_GRAM_TABLE:
+    case LMQ_ROLE_GRAM_KEY:
+    case LMQ_ROLE_GRAM_VALUE:
+    case LMQ_ROLE_GRAM_KEY_NORM:
+    case LMQ_ROLE_GRAM_QUERY_NORM:
+    case LMQ_ROLE_GRAM_CONV_NORM:
+    case LMQ_ROLE_GRAM_CONV:
+        return lmq_layer_has_grams(h, layer);
     case LMQ_ROLE_BYPASS_A:
     case LMQ_ROLE_BYPASS_B:
     case LMQ_ROLE_BYPASS_NORM:
@@ -431,6 +465,12 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
     uint64_t pooled = lmq_pool_width(h, layer), indexed = lmq_index_width(h);
     uint64_t index_heads = h->n_index_heads;
     uint64_t mixed = lmq_layer_out_width(h, layer);
+    bool has_gates = lmq_has_gated_streams(h), has_grams;
+    uint64_t read = has_gates ? all : h->dim; /* by a block, before its norm */
+    uint64_t grams = lmq_gram_width(h), table;
+
+    has_grams = place->layer >= 0 && lmq_layer_has_grams(h, layer);
+    table = has_grams ? lmq_layer_gram_table(h, layer) : 0;
 
     if (place->layer >= 0 && lmq_layer_only_recurs(h, (size_t)place->layer)) {
         q = k = keys;
@@ -443,8 +483,8 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_POSITIONS] = {h->context, h->dim},
         [LMQ_ROLE_HEAD] = {h->vocab_size, h->dim},
         [LMQ_ROLE_EMBEDDING_NORM] = {h->dim, 0},
-        [LMQ_ROLE_OUTPUT_NORM] = {h->dim, 0},
-        [LMQ_ROLE_ATTN_NORM] = {h->dim, 0},
+        [LMQ_ROLE_OUTPUT_NORM] = {read, 0},
+        [LMQ_ROLE_ATTN_NORM] = {read, 0},
         [LMQ_ROLE_ATTN_Q] = {q, seen},
         [LMQ_ROLE_ATTN_K] = {k, seen},
         [LMQ_ROLE_ATTN_V] = {v, h->dim},
@@ -500,7 +540,7 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_ATTN_KV_A_NORM] = {rank, 0},
         [LMQ_ROLE_ATTN_K_B] = {rank, head - rotary},
         [LMQ_ROLE_ATTN_V_B] = {value, rank},
-        [LMQ_ROLE_FFN_NORM] = {h->dim, 0},
+        [LMQ_ROLE_FFN_NORM] = {read, 0},
         [LMQ_ROLE_FFN_GATE] = {hidden, h->dim},
         [LMQ_ROLE_FFN_UP] = {hidden, h->dim},
         [LMQ_ROLE_FFN_DOWN] = {h->dim, hidden},
@@ -540,6 +580,21 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_HYPER_OUT] = {streams, all},
         [LMQ_ROLE_HYPER_OUT_BASE] = {streams, 0},
         [LMQ_ROLE_HYPER_OUT_SCALE] = {1, 0},
+        [LMQ_ROLE_GATED_ATTN_DOWN] = {h->stream_rank, all},
+        [LMQ_ROLE_GATED_ATTN_UP] = {all, h->stream_rank},
+        [LMQ_ROLE_GATED_ATTN_WRITE] = {streams, all},
+        [LMQ_ROLE_GATED_FFN_DOWN] = {h->stream_rank, all},
+        [LMQ_ROLE_GATED_FFN_UP] = {all, h->stream_rank},
+        [LMQ_ROLE_GATED_FFN_WRITE] = {streams, all},
+        [LMQ_ROLE_GATED_OUT_DOWN] = {h->stream_rank, all},
+        [LMQ_ROLE_GATED_OUT_UP] = {all, h->stream_rank},
+        [LMQ_ROLE_GRAM_TABLE] = {table, h->gram_dim},
+        [LMQ_ROLE_GRAM_KEY] = {all, grams},
+        [LMQ_ROLE_GRAM_VALUE] = {h->dim, grams},
+        [LMQ_ROLE_GRAM_KEY_NORM] = {all, 0},
+        [LMQ_ROLE_GRAM_QUERY_NORM] = {all, 0},
+        [LMQ_ROLE_GRAM_CONV_NORM] = {all, 0},
+        [LMQ_ROLE_GRAM_CONV] = {all, h->gram_conv_width},
         [LMQ_ROLE_LAYER_SCALE] = {1, 0},
         [LMQ_ROLE_ACT_POSITIVE] = {1, 0},
         [LMQ_ROLE_ACT_NEGATIVE] = {1, 0},

@@ -43,6 +43,17 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_HYPER_ATTN] = {"hc_attn_fn", true, NO_ITEMS, 0, 41},
     [LMQ_ROLE_HYPER_ATTN_BASE] = {"hc_attn_base", true, NO_ITEMS, 0, 42},
     [LMQ_ROLE_HYPER_ATTN_SCALE] = {"hc_attn_scale", true, NO_ITEMS, 0, 43},
+    [LMQ_ROLE_GATED_ATTN_DOWN] = {"hc_attn_down", true, NO_ITEMS, 0, 54},
+    [LMQ_ROLE_GATED_ATTN_UP] = {"hc_attn_up", true, NO_ITEMS, 0, 55},
+    [LMQ_ROLE_GATED_ATTN_WRITE] = {"hc_attn_inject", true, NO_ITEMS, 0, 56},
+    [LMQ_ROLE_GRAM_TABLE] = {"ple_embd", true, NO_ITEMS, 0, 57},
+    [LMQ_ROLE_GRAM_SHARD] = {"ple_embd_part", true, PARTS, 0, 57},
+    [LMQ_ROLE_GRAM_KEY] = {"ple_key", true, NO_ITEMS, 0, 58},
+    [LMQ_ROLE_GRAM_VALUE] = {"ple_value", true, NO_ITEMS, 0, 59},
+    [LMQ_ROLE_GRAM_KEY_NORM] = {"ple_norm_key", true, NO_ITEMS, 0, 60},
+    [LMQ_ROLE_GRAM_QUERY_NORM] = {"ple_norm_query", true, NO_ITEMS, 0, 61},
+    [LMQ_ROLE_GRAM_CONV_NORM] = {"ple_norm_conv", true, NO_ITEMS, 0, 62},
+    [LMQ_ROLE_GRAM_CONV] = {"ple_conv1d", true, NO_ITEMS, 0, 63},
     [LMQ_ROLE_ATTN_Q] = {"attn_q", true, NO_ITEMS, 0, 1},
     [LMQ_ROLE_ATTN_QKV] = {"attn_qkv", true, NO_ITEMS, 0, 1},
     [LMQ_ROLE_ATTN_Q_A] = {"attn_q_a", true, NO_ITEMS, 0, 2},
@@ -103,6 +114,9 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_HYPER_FFN] = {"hc_ffn_fn", true, NO_ITEMS, 2, 7},
     [LMQ_ROLE_HYPER_FFN_BASE] = {"hc_ffn_base", true, NO_ITEMS, 2, 8},
     [LMQ_ROLE_HYPER_FFN_SCALE] = {"hc_ffn_scale", true, NO_ITEMS, 2, 9},
+    [LMQ_ROLE_GATED_FFN_DOWN] = {"hc_ffn_down", true, NO_ITEMS, 2, 11},
+    [LMQ_ROLE_GATED_FFN_UP] = {"hc_ffn_up", true, NO_ITEMS, 2, 12},
+    [LMQ_ROLE_GATED_FFN_WRITE] = {"hc_ffn_inject", true, NO_ITEMS, 2, 13},
     [LMQ_ROLE_ROUTER] = {"ffn_gate_inp", true, NO_ITEMS, 2, 3},
     [LMQ_ROLE_ROUTER_CORRECTION] = {"exp_probs_b", true, NO_ITEMS, 2, 4},
     [LMQ_ROLE_TOKEN_EXPERTS] = {"ffn_gate_tid2eid", true, NO_ITEMS, 2, 10},
@@ -140,6 +154,8 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_HYPER_OUT] = {"output_hc_fn", false, NO_ITEMS, 0, 1},
     [LMQ_ROLE_HYPER_OUT_BASE] = {"output_hc_base", false, NO_ITEMS, 0, 2},
     [LMQ_ROLE_HYPER_OUT_SCALE] = {"output_hc_scale", false, NO_ITEMS, 0, 3},
+    [LMQ_ROLE_GATED_OUT_DOWN] = {"output_hc_down", false, NO_ITEMS, 0, 4},
+    [LMQ_ROLE_GATED_OUT_UP] = {"output_hc_up", false, NO_ITEMS, 0, 5},
     [LMQ_ROLE_OUTPUT_NORM] = {"output_norm", false, NO_ITEMS, 1, 0},
     [LMQ_ROLE_HEAD] = {"output", false, NO_ITEMS, 1, 1},
 };
@@ -374,6 +390,8 @@ lmq_role_is_small(enum lmq_role role)
            role == LMQ_ROLE_STREAM_PREDICT ||
            role == LMQ_ROLE_STREAM_CORRECT || role == LMQ_ROLE_HYPER_ATTN ||
            role == LMQ_ROLE_HYPER_FFN || role == LMQ_ROLE_HYPER_OUT ||
+           role == LMQ_ROLE_GATED_ATTN_WRITE ||
+           role == LMQ_ROLE_GATED_FFN_WRITE || role == LMQ_ROLE_GRAM_CONV ||
            role == LMQ_ROLE_POOL_BIAS || role == LMQ_ROLE_INDEX_BIAS ||
            role == LMQ_ROLE_INDEX_WEIGHTS || role == LMQ_ROLE_TOKEN_EXPERTS;
 }

@@ -115,6 +115,21 @@ enum lmq_role {
     LMQ_ROLE_INDEX_NORM = 101,
     LMQ_ROLE_TOKEN_EXPERTS = 102,    /* which experts each token goes to */
     LMQ_ROLE_ATTN_GROWTH = 103,      /* of a head's scores by the position */
+    LMQ_ROLE_GATED_ATTN_DOWN = 104,  /* gated streams: before attention two */
+    LMQ_ROLE_GATED_ATTN_UP = 105,    /* matrices that make gates, and what */
+    LMQ_ROLE_GATED_ATTN_WRITE = 106, /* says how much is written to each; */
+    LMQ_ROLE_GATED_FFN_DOWN = 107,   /* likewise before the feed-forward, */
+    LMQ_ROLE_GATED_FFN_UP = 108,
+    LMQ_ROLE_GATED_FFN_WRITE = 109,
+    LMQ_ROLE_GATED_OUT_DOWN = 110,   /* and before the head */
+    LMQ_ROLE_GATED_OUT_UP = 111,
+    LMQ_ROLE_GRAM_TABLE = 112,       /* sequences of tokens: a table, */
+    LMQ_ROLE_GRAM_KEY = 113,         /* what its rows are to each stream, */
+    LMQ_ROLE_GRAM_VALUE = 114,       /* what they give, */
+    LMQ_ROLE_GRAM_KEY_NORM = 115,    /* norms of that, of streams, of what is */
+    LMQ_ROLE_GRAM_QUERY_NORM = 116,  /* given to a convolution, */
+    LMQ_ROLE_GRAM_CONV_NORM = 117,
+    LMQ_ROLE_GRAM_CONV = 118,        /* and that */
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,
@@ -124,6 +139,7 @@ enum lmq_role {
     LMQ_ROLE_DELTA_CONV_Q, /* put together (apart.c): of queries, */
     LMQ_ROLE_DELTA_CONV_K, /* of keys, */
     LMQ_ROLE_DELTA_CONV_V, /* of values */
+    LMQ_ROLE_GRAM_SHARD,   /* of a table: so many rows */
     LMQ_ROLE_FFN_GATE_UP,
     LMQ_ROLE_EXPERTS_GATE, /* of all experts, in three dimensions */
     LMQ_ROLE_EXPERTS_UP,

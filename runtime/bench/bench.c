@@ -83,6 +83,10 @@ cost_of(const struct lmq_model *model, size_t n)
         add_cost(&cost, &model->streams_in[i], (double)n);
         add_cost(&cost, &model->streams_out[i], 1);
     }
+    if (lmq_has_gated_streams(h)) {
+        add_cost(&cost, &model->gated.down, 1);
+        add_cost(&cost, &model->gated.up, 1);
+    }
     return cost;
 }
 

@@ -237,10 +237,9 @@ lmq_streams_add(const struct lmq_member *member, size_t t, const float *y)
 
 /* ---- Hyper-connections ---- */
 
-/* All streams of token t. */
-static void
-find_streams(const struct lmq_member *member, size_t t,
-             float *streams[LMQ_MAX_STREAMS])
+void
+lmq_streams_find(const struct lmq_member *member, size_t t,
+                 float *streams[LMQ_MAX_STREAMS])
 {
     streams[0] = member->work->x + t * member->h->dim;
     for (size_t j = 1; j < member->h->n_streams; j++)
@@ -335,7 +334,7 @@ lmq_hyper_read(const struct lmq_member *member, const struct lmq_hyper *hyper,
     float *m = member->work->hyper + t * n_mixes;
     float *streams[LMQ_MAX_STREAMS];
 
-    find_streams(member, t, streams);
+    lmq_streams_find(member, t, streams);
     ask_streams(member, hyper, streams, n_mixes, m);
     settle_on(hyper, 0, 0, n, m);
     settle_on(hyper, 1, n, n, m);
@@ -362,7 +361,7 @@ lmq_hyper_write(const struct lmq_member *member, size_t t, const float *y)
     float old[LMQ_MAX_STREAMS][BLOCK], *streams[LMQ_MAX_STREAMS];
     float scale = (float)member->h->residual_scale;
 
-    find_streams(member, t, streams);
+    lmq_streams_find(member, t, streams);
     for (size_t at = 0; member->h->stream_rounds > 0 && at < dim;
          at += BLOCK) {
         size_t size = lmq_size_min(BLOCK, dim - at);
@@ -386,7 +385,7 @@ lmq_hyper_gather(const struct lmq_member *member, size_t t, float *x)
     float *streams[LMQ_MAX_STREAMS], read[LMQ_MAX_STREAMS];
     size_t n = h->n_streams;
 
-    find_streams(member, t, streams);
+    lmq_streams_find(member, t, streams);
     for (size_t j = 0; j < n; j++)
         read[j] = 1 / (float)n;
     if (!h->has_stream_mean) {

@@ -37,6 +37,10 @@ void lmq_streams_add(const struct lmq_member *member, size_t t,
  * has its share of the tokens. */
 void lmq_streams_gather(const struct lmq_member *member, float *xn);
 
+/* Where all streams of token t stand. */
+void lmq_streams_find(const struct lmq_member *member, size_t t,
+                      float *streams[LMQ_MAX_STREAMS]);
+
 /* ---- Hyper-connections ---- */
 
 /* x (dim) = what a block is given of all streams of token t, before its norm.

@@ -166,6 +166,17 @@ KIMI = dict(SIZES, num_key_value_heads=4, num_hidden_layers=6,
             moe_intermediate_size=48)
 SHARED = dict(EXPERTS, shared_expert_intermediate_size=80)
 
+# Of the end of sequences, 561, there are two among the tokens that are computed
+# with.
+QWEN4 = dict(DELTA, **SHARED, hc_lowrank=12,
+             ple_layer_ids=[2], ple_embed_dim=32, ngram_size=3,
+             heads_per_ngram=2, ngram_vocab_size_base=50,
+             make_ngram_vocab_size_divisible_by=8, split_ngram_parts=8,
+             indexer_n_heads=2, indexer_kv_heads=1, indexer_head_dim=16,
+             indexer_budget=192, indexer_compress_ratio=16,
+             rope_parameters=DELTA_SECTIONS)
+QWEN4["vocab_size"] = 1200
+
 # What a row is called in the list, the library's type, its configuration. The
 # name without its comment is that of README.
 TABLE = [
@@ -844,6 +855,17 @@ TABLE = [
         vision_config=SEES_QWEN)),
     ("text of Qwen 3.5 MoE", "qwen3_5_moe", dict(text_config=dict(
         DELTA, **SHARED, rope_parameters=DELTA_SECTIONS),
+        vision_config=SEES_QWEN)),
+    ("Qwen 4", "qwen4_exp_text", QWEN4),
+    ("Qwen 4 (two layers of sequences, sigmoids)", "qwen4_exp_text", dict(
+        QWEN4, hc_count=3, ple_layer_ids=[1, 3], ngram_size=4, seed=7,
+        ple_embed_dim=36, ple_conv_kernel_size=3, split_ngram_parts=3,
+        eos_token_id=[561, 2], output_gate_type="sigmoid", hc_lowrank=7,
+        norm_topk_prob=False, layer_types=["linear_attention",
+        "full_attention", "linear_attention", "linear_attention"])),
+    ("Qwen 4 (no sequences)", "qwen4_exp_text", dict(QWEN4,
+        ple_layer_ids=[], tie_word_embeddings=True)),
+    ("text of Qwen 4", "qwen4_exp", dict(text_config=QWEN4,
         vision_config=SEES_QWEN)),
     ("Kimi Linear", "kimi_linear", dict(KIMI, rms_norm_eps=1e-6)),
     ("Kimi Linear (other epsilon)", "kimi_linear", dict(KIMI)),

@@ -280,6 +280,7 @@ says "lmquant: more/tokenizer.json: the model 'Other' is not supported"
 expect 3 "$lmquant" run more "Once"
 says "lmquant: more: tokenizer.json is no tokenizer that is known here"
 
+rm -r cut
 copy_model cut
 echo '{"bos_token": ' > cut/tokenizer_config.json
 expect 0 "$lmquant" convert cut cut.lmq

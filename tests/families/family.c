@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "tests/build/build_checkpoint.h"
+#include "tests/families/more/family_streams.h"
 
 #define LOGITS_DEVIATION 2.5
 #define EMBEDDING_SIZE 0.5 /* of its elements, scaled */
@@ -27,7 +28,7 @@ static const struct family *const tables[] = {
     llama_families, other_families, expert_families, older_families,
     recurrent_families, mamba_families, later_families, plain_families,
     latest_families, further_families, uneven_families, linear_families,
-    pools_families, lately_families,
+    pools_families, lately_families, gated_families,
 };
 
 const struct family *
@@ -66,8 +67,8 @@ family_find(const char *name)
 
 /* ---- Random numbers ---- */
 
-static float *
-normals(struct family_model *m, size_t n, double mean, double deviation)
+float *
+family_normals(struct family_model *m, size_t n, double mean, double deviation)
 {
     float *x = malloc(n * sizeof(*x));
     float **owned =
@@ -91,27 +92,27 @@ or_one(double factor)
 }
 
 /* Outputs are `gain` times as large as inputs. */
-static struct oracle_linear
-make_linear(struct family_model *m, size_t rows, size_t cols, double gain,
+struct oracle_linear
+family_linear(struct family_model *m, size_t rows, size_t cols, double gain,
             unsigned bias)
 {
     struct oracle_linear linear = {.rows = rows, .cols = cols};
 
-    linear.w = normals(m, rows * cols, 0, gain / sqrt((double)cols));
+    linear.w = family_normals(m, rows * cols, 0, gain / sqrt((double)cols));
     if ((m->family->bits & bias) != 0)
-        linear.b = normals(m, rows, 0, BIAS_SIZE);
+        linear.b = family_normals(m, rows, 0, BIAS_SIZE);
     return linear;
 }
 
-static struct oracle_norm
-make_norm(struct family_model *m, size_t span, size_t n, double mean)
+struct oracle_norm
+family_norm(struct family_model *m, size_t span, size_t n, double mean)
 {
     struct oracle_norm norm = {.span = span, .n = n};
 
     if ((m->family->bits & HAS_PLAIN_NORMS) == 0)
-        norm.w = normals(m, n, mean, 0.1 * mean);
+        norm.w = family_normals(m, n, mean, 0.1 * mean);
     if ((m->family->bits & HAS_NORM_BIAS) != 0)
-        norm.b = normals(m, n, 0, BIAS_SIZE * mean);
+        norm.b = family_normals(m, n, 0, BIAS_SIZE * mean);
     return norm;
 }
 
@@ -122,7 +123,11 @@ norm_if(struct family_model *m, unsigned bit)
 
     if ((m->family->bits & bit) == 0)
         return (struct oracle_norm){0};
-    return make_norm(m, dim, dim, 1);
+    /* Of streams with gates each has a part of it. */
+    return family_norm(
+        m, dim, m->oracle.shape.gate_streams > 0
+                    ? m->oracle.shape.streams * dim
+                    : dim, 1);
 }
 
 static struct oracle_mlp
@@ -132,12 +137,12 @@ make_mlp(struct family_model *m, size_t hidden, double gain)
     struct oracle_mlp mlp = {0};
 
     if ((m->family->bits & HAS_GATE) != 0)
-        mlp.gate = make_linear(m, hidden, s->dim, 1, HAS_MLP_BIAS);
-    mlp.up = make_linear(m, hidden, s->dim, 1, HAS_MLP_BIAS);
-    mlp.down = make_linear(m, s->dim, hidden, gain / or_one(s->residual_scale),
-                           HAS_MLP_BIAS);
+        mlp.gate = family_linear(m, hidden, s->dim, 1, HAS_MLP_BIAS);
+    mlp.up = family_linear(m, hidden, s->dim, 1, HAS_MLP_BIAS);
+    mlp.down = family_linear(m, s->dim, hidden,
+                             gain / or_one(s->residual_scale), HAS_MLP_BIAS);
     if ((m->family->bits & HAS_XIELU) != 0) {
-        mlp.xielu = normals(m, 4, 0.5, 0.3);
+        mlp.xielu = family_normals(m, 4, 0.5, 0.3);
         mlp.xielu[3] = -0.01f; /* so large that it counts */
     }
     return mlp;
@@ -169,15 +174,15 @@ make_qk_norms(struct family_model *m, struct oracle_layer *w)
     double gain = query_gain(s);
 
     if ((bits & HAS_QK_NORM) != 0) {
-        w->q_norm = make_norm(m, head, head, gain);
+        w->q_norm = family_norm(m, head, head, gain);
         if (w->k.w != NULL)
-            w->k_norm = make_norm(m, head, head, 1);
+            w->k_norm = family_norm(m, head, head, 1);
     } else if ((bits & HAS_QK_NORM_HEADS) != 0) {
-        w->q_norm = make_norm(m, head, q, gain);
-        w->k_norm = make_norm(m, head, k, 1);
+        w->q_norm = family_norm(m, head, q, gain);
+        w->k_norm = family_norm(m, head, k, 1);
     } else if ((bits & HAS_QK_NORM_WHOLE) != 0) {
-        w->q_norm = make_norm(m, q, q, gain);
-        w->k_norm = make_norm(m, k, k, 1);
+        w->q_norm = family_norm(m, q, q, gain);
+        w->k_norm = family_norm(m, k, k, 1);
     }
     /* Families whose layer norms have biases have some here only where all
      * heads have one norm. */
@@ -196,19 +201,19 @@ make_latent(struct family_model *m, struct oracle_layer *w)
     size_t both = head - turning + oracle_value_dim(s, layer);
 
     if (s->q_rank > 0) {
-        w->q_a = make_linear(m, s->q_rank, s->dim, 1, 0);
-        w->q_a_norm = make_norm(m, s->q_rank, s->q_rank, 1);
-        w->q_b = make_linear(m, width,
+        w->q_a = family_linear(m, s->q_rank, s->dim, 1, 0);
+        w->q_a_norm = family_norm(m, s->q_rank, s->q_rank, 1);
+        w->q_b = family_linear(m, width,
                              s->keeps_latents ? 2 * s->q_rank : s->q_rank,
                              query_gain(s), 0);
     } else {
-        w->q = make_linear(m, width, s->dim, query_gain(s), 0);
+        w->q = family_linear(m, width, s->dim, query_gain(s), 0);
     }
-    w->kv_a = make_linear(m, rank + turning, s->dim, 1, 0);
-    w->kv_a_norm = make_norm(m, rank, rank, 1);
+    w->kv_a = family_linear(m, rank + turning, s->dim, 1, 0);
+    w->kv_a_norm = family_norm(m, rank, rank, 1);
     if (s->norms_turning)
-        w->k_norm = make_norm(m, turning, turning, 1);
-    w->kv_b = make_linear(m, heads * both, rank, 1, 0);
+        w->k_norm = family_norm(m, turning, turning, 1);
+    w->kv_b = family_linear(m, heads * both, rank, 1, 0);
 }
 
 /* Where pools overlap a position gives to two of them. */
@@ -218,10 +223,10 @@ make_pool(struct family_model *m, size_t size, size_t dim, bool overlaps)
     size_t width = overlaps ? 2 * dim : dim, seen = m->oracle.shape.dim;
 
     return (struct oracle_pool){
-        .kv = make_linear(m, width, seen, 1, 0),
-        .gate = make_linear(m, width, seen, 1, 0),
-        .bias = make_linear(m, size, width, sqrt((double)width), 0),
-        .norm = make_norm(m, dim, dim, 1)};
+        .kv = family_linear(m, width, seen, 1, 0),
+        .gate = family_linear(m, width, seen, 1, 0),
+        .bias = family_linear(m, size, width, sqrt((double)width), 0),
+        .norm = family_norm(m, dim, dim, 1)};
 }
 
 /* Keys that are values. */
@@ -234,22 +239,22 @@ make_shared(struct family_model *m, struct oracle_layer *w)
     size_t parts = s->out_groups * s->out_rank;
     bool overlaps = size > 0 && size == s->overlap_size;
 
-    w->q_a = make_linear(m, s->q_rank, s->dim, 1, 0);
-    w->q_a_norm = make_norm(m, s->q_rank, s->q_rank, 1);
-    w->q_b = make_linear(m, width, s->q_rank, 1, 0);
-    w->k = make_linear(m, head, s->dim, 1, 0);
-    w->k_norm = make_norm(m, head, head, 1.3);
-    w->out_a = make_linear(m, parts, width / s->out_groups, 1, 0);
-    w->o = make_linear(m, s->dim, parts, SUBLAYER_GAIN, 0);
-    w->sinks = normals(m, s->heads, 0, 1);
+    w->q_a = family_linear(m, s->q_rank, s->dim, 1, 0);
+    w->q_a_norm = family_norm(m, s->q_rank, s->q_rank, 1);
+    w->q_b = family_linear(m, width, s->q_rank, 1, 0);
+    w->k = family_linear(m, head, s->dim, 1, 0);
+    w->k_norm = family_norm(m, head, head, 1.3);
+    w->out_a = family_linear(m, parts, width / s->out_groups, 1, 0);
+    w->o = family_linear(m, s->dim, parts, SUBLAYER_GAIN, 0);
+    w->sinks = family_normals(m, s->heads, 0, 1);
     if (size > 0)
         w->pool = make_pool(m, size, head, overlaps);
     if (!overlaps)
         return;
     w->index_pool = make_pool(m, size, s->index_dim, true);
-    w->index_q = make_linear(m, s->index_heads * s->index_dim, s->q_rank, 1,
+    w->index_q = family_linear(m, s->index_heads * s->index_dim, s->q_rank, 1,
                              0);
-    w->index_weights = make_linear(m, s->index_heads, s->dim, 1, 0);
+    w->index_weights = family_linear(m, s->index_heads, s->dim, 1, 0);
 }
 
 static void
@@ -274,27 +279,27 @@ make_attention(struct family_model *m, struct oracle_layer *w)
     } else {
         /* Where a norm says how large they are, scales that half precision
          * has are better. */
-        w->q = make_linear(m, heads * head, s->dim,
+        w->q = family_linear(m, heads * head, s->dim,
                            s->norms_values ? 1 : query_gain(s), HAS_QKV_BIAS);
         if (has_keys)
-            w->k = make_linear(m, kv_heads * head, s->dim, 1, HAS_QKV_BIAS);
+            w->k = family_linear(m, kv_heads * head, s->dim, 1, HAS_QKV_BIAS);
         if (has_values)
-            w->v = make_linear(m, kv_heads * value, s->dim, 1, HAS_QKV_BIAS);
+            w->v = family_linear(m, kv_heads * value, s->dim, 1, HAS_QKV_BIAS);
         make_qk_norms(m, w);
     }
-    w->o = make_linear(m, s->dim, heads * value, gain, HAS_OUT_BIAS);
+    w->o = family_linear(m, s->dim, heads * value, gain, HAS_OUT_BIAS);
     if ((m->family->bits & HAS_OUTPUT_GATE) != 0)
-        w->gate = make_linear(m, heads * (s->gates_heads ? 1 : value),
+        w->gate = family_linear(m, heads * (s->gates_heads ? 1 : value),
                               s->keeps_latents ? 2 * s->q_rank : s->dim, 1,
                               HAS_QKV_BIAS);
     if (s->norms_inside)
-        w->sub_norm = make_norm(m, heads * value, heads * value, 1);
+        w->sub_norm = family_norm(m, heads * value, heads * value, 1);
     if ((m->family->bits & HAS_SINKS) != 0 &&
         (s->sunk == NULL || oracle_pattern(s->sunk, layer)))
-        w->sinks = normals(m, heads, 0, 1);
+        w->sinks = family_normals(m, heads, 0, 1);
     if (s->heads_grow) {
-        w->growth = make_norm(m, heads, heads, 0.3);
-        w->growth_base = make_norm(m, heads, heads, 0.7);
+        w->growth = family_norm(m, heads, heads, 0.3);
+        w->growth_base = family_norm(m, heads, heads, 0.7);
     }
 }
 
@@ -304,7 +309,7 @@ make_step_norm(struct family_model *m, size_t n)
 {
     const struct oracle_shape *s = &m->oracle.shape;
 
-    return s->step_weights   ? make_norm(m, n, n, 1)
+    return s->step_weights   ? family_norm(m, n, n, 1)
            : s->step_eps > 0 ? (struct oracle_norm){.span = n, .n = n}
                              : (struct oracle_norm){0};
 }
@@ -316,19 +321,19 @@ make_without_keys(struct family_model *m, struct oracle_delta *w)
     const struct oracle_shape *s = &m->oracle.shape;
     size_t values = s->delta_values * s->delta_value_dim;
 
-    w->v = make_linear(m, values, s->dim, 1, 0);
-    w->v.b = normals(m, values, 0, BIAS_SIZE);
-    w->gate = make_linear(m, values, s->dim, 1, 0);
-    w->gate.b = normals(m, values, 0, BIAS_SIZE);
-    w->alpha = make_linear(m, values, s->delta_value_dim, 1, 0);
-    w->alpha.b = normals(m, values, -1, 0.7);
-    w->beta = make_linear(m, values, s->delta_value_dim, 1, 0);
-    w->beta.b = normals(m, values, 0, BIAS_SIZE);
-    w->decay = normals(m, values, -2, 1.5);
-    w->conv = normals(m, values * s->conv_width, 0.4, 0.3);
+    w->v = family_linear(m, values, s->dim, 1, 0);
+    w->v.b = family_normals(m, values, 0, BIAS_SIZE);
+    w->gate = family_linear(m, values, s->dim, 1, 0);
+    w->gate.b = family_normals(m, values, 0, BIAS_SIZE);
+    w->alpha = family_linear(m, values, s->delta_value_dim, 1, 0);
+    w->alpha.b = family_normals(m, values, -1, 0.7);
+    w->beta = family_linear(m, values, s->delta_value_dim, 1, 0);
+    w->beta.b = family_normals(m, values, 0, BIAS_SIZE);
+    w->decay = family_normals(m, values, -2, 1.5);
+    w->conv = family_normals(m, values * s->conv_width, 0.4, 0.3);
     if (s->has_conv_bias)
-        w->conv_bias = normals(m, values, 0, BIAS_SIZE);
-    w->out = make_linear(m, s->dim, values, SUBLAYER_GAIN, HAS_OUT_BIAS);
+        w->conv_bias = family_normals(m, values, 0, BIAS_SIZE);
+    w->out = family_linear(m, s->dim, values, SUBLAYER_GAIN, HAS_OUT_BIAS);
 }
 
 /* Time steps such that some heads forget at once and others hardly. Queries
@@ -356,46 +361,47 @@ make_recurrence(struct family_model *m, struct oracle_delta *w)
     size_t steps = s->delta_values * (s->key_decays ? s->delta_key_dim : 1);
     double gain = SUBLAYER_GAIN / or_one(s->residual_scale);
 
-    w->q = make_linear(m, keys, seen, has_lengths ? 4 : 1, 0);
-    w->k = make_linear(m, keys, seen, has_lengths ? 4 : 1, 0);
-    w->v = make_linear(m, values, s->dim, 1, 0);
+    w->q = family_linear(m, keys, seen, has_lengths ? 4 : 1, 0);
+    w->k = family_linear(m, keys, seen, has_lengths ? 4 : 1, 0);
+    w->v = family_linear(m, values, s->dim, 1, 0);
     if (s->recurrence != ORACLE_CONVOLUTION) {
         if (s->gate_rank > 0)
-            w->gate_a = make_linear(m, s->gate_rank, s->dim, 1, 0);
-        w->gate = make_linear(m, values,
+            w->gate_a = family_linear(m, s->gate_rank, s->dim, 1, 0);
+        w->gate = family_linear(m, values,
                               s->gate_rank > 0 ? s->gate_rank : s->dim, 1, 0);
     }
     if (has_steps) {
         if (s->step_rank > 0)
-            w->alpha_a = make_linear(m, s->step_rank, seen, 1, 0);
-        w->alpha = make_linear(m, steps,
+            w->alpha_a = family_linear(m, s->step_rank, seen, 1, 0);
+        w->alpha = family_linear(m, steps,
                                s->step_rank > 0 ? s->step_rank : s->dim, 1, 0);
-        w->alpha.b = normals(m, steps, -1, 0.7);
+        w->alpha.b = family_normals(m, steps, -1, 0.7);
     }
     if (s->recurrence == ORACLE_DELTA_RULE)
-        w->beta = make_linear(m, s->delta_values, s->dim, 1, 0);
+        w->beta = family_linear(m, s->delta_values, s->dim, 1, 0);
     if (has_steps)
-        w->decay = normals(
+        w->decay = family_normals(
             m, s->delta_values * (is_selective ? s->delta_key_dim : 1), -1,
             0.7);
     if (s->recurrence == ORACLE_LIGHTNING)
-        w->norm = make_norm(m, values, values, 1);
+        w->norm = family_norm(m, values, values, 1);
     else
-        w->conv = normals(m, oracle_channels(s) * s->conv_width, 0.4, 0.3);
+        w->conv =
+            family_normals(m, oracle_channels(s) * s->conv_width, 0.4, 0.3);
     if (s->has_conv_bias)
-        w->conv_bias = normals(m, oracle_channels(s), 0, BIAS_SIZE);
+        w->conv_bias = family_normals(m, oracle_channels(s), 0, BIAS_SIZE);
     if (s->recurrence == ORACLE_DELTA_RULE)
-        w->norm = make_norm(m, s->delta_value_dim, s->delta_value_dim, 1);
+        w->norm = family_norm(m, s->delta_value_dim, s->delta_value_dim, 1);
     if (is_space && !s->bare_states)
-        w->norm = make_norm(m, values / s->delta_keys, values, 1);
+        w->norm = family_norm(m, values / s->delta_keys, values, 1);
     if (is_space)
-        w->skip = normals(m, s->delta_values, 0.7, 0.3);
+        w->skip = family_normals(m, s->delta_values, 0.7, 0.3);
     if (is_selective) {
         w->alpha_norm = make_step_norm(m, s->step_rank);
         w->k_norm = make_step_norm(m, s->delta_key_dim);
         w->q_norm = make_step_norm(m, s->delta_key_dim);
     }
-    w->out = make_linear(m, s->dim, values, gain, 0);
+    w->out = family_linear(m, s->dim, values, gain, 0);
 }
 
 static void
@@ -404,14 +410,14 @@ make_experts(struct family_model *m, struct oracle_layer *w)
     const struct oracle_shape *s = &m->oracle.shape;
     unsigned bits = m->family->bits;
 
-    w->router = make_linear(m, s->n_experts, s->dim, 1.5, HAS_ROUTER_BIAS);
+    w->router = family_linear(m, s->n_experts, s->dim, 1.5, HAS_ROUTER_BIAS);
     if (oracle_pattern(s->tables, number_of(m, w))) {
-        w->table = make_linear(m, s->vocab, s->n_used, 1, 0);
+        w->table = family_linear(m, s->vocab, s->n_used, 1, 0);
         for (size_t i = 0; i < s->vocab * s->n_used; i++)
             w->table.w[i] = (float)((i / s->n_used * 5 + i % s->n_used) %
                                     s->n_experts);
     } else if ((bits & HAS_CORRECTION) != 0) {
-        w->correction = normals(m, s->n_experts, 0.3, 0.1);
+        w->correction = family_normals(m, s->n_experts, 0.3, 0.1);
     }
     w->experts = calloc(s->n_experts, sizeof(*w->experts));
     if (w->experts == NULL)
@@ -422,7 +428,7 @@ make_experts(struct family_model *m, struct oracle_layer *w)
     if (s->shared_dim > 0)
         w->shared = make_mlp(m, s->shared_dim, SUBLAYER_GAIN);
     if ((bits & HAS_SWITCH) != 0)
-        w->shared_switch = make_linear(m, 1, s->dim, 1, 0);
+        w->shared_switch = family_linear(m, 1, s->dim, 1, 0);
 }
 
 /* ---- Gemma 4 ---- */
@@ -432,11 +438,11 @@ make_apart(struct family_model *m, struct oracle_layer *w)
 {
     size_t dim = m->oracle.shape.dim;
 
-    w->router_norm = make_norm(m, dim, dim, sqrt((double)dim));
-    w->experts_norm = make_norm(m, dim, dim, 1);
-    w->experts_post_norm = make_norm(m, dim, dim, EXPERT_GAIN / 2);
-    w->mlp_post_norm = make_norm(m, dim, dim, 1);
-    w->experts_scale = normals(m, m->oracle.shape.n_experts, 1, 0.3);
+    w->router_norm = family_norm(m, dim, dim, sqrt((double)dim));
+    w->experts_norm = family_norm(m, dim, dim, 1);
+    w->experts_post_norm = family_norm(m, dim, dim, EXPERT_GAIN / 2);
+    w->mlp_post_norm = family_norm(m, dim, dim, 1);
+    w->experts_scale = family_normals(m, m->oracle.shape.n_experts, 1, 0.3);
 }
 
 static void
@@ -444,9 +450,9 @@ make_input(struct family_model *m, struct oracle_layer *w)
 {
     const struct oracle_shape *s = &m->oracle.shape;
 
-    w->input_gate = make_linear(m, s->input_dim, s->dim, 1, 0);
-    w->input_out = make_linear(m, s->dim, s->input_dim, 1, 0);
-    w->input_norm = make_norm(m, s->dim, s->dim, 1);
+    w->input_gate = family_linear(m, s->input_dim, s->dim, 1, 0);
+    w->input_out = family_linear(m, s->dim, s->input_dim, 1, 0);
+    w->input_norm = family_norm(m, s->dim, s->dim, 1);
 }
 
 static void
@@ -458,83 +464,11 @@ make_inputs(struct family_model *m)
     if (s->input_vocab == 0)
         s->input_vocab = s->vocab;
     m->oracle.inputs =
-        normals(m, s->input_vocab * width, 0, 1 / sqrt((double)s->input_dim));
+        family_normals(m, s->input_vocab * width, 0,
+                       1 / sqrt((double)s->input_dim));
     m->oracle.inputs_proj =
-        make_linear(m, width, s->dim, sqrt((double)s->dim), 0);
-    m->oracle.inputs_norm = make_norm(m, s->input_dim, s->input_dim, 1);
-}
-
-/* ---- Gemma 3n ---- */
-
-/* Streams say something by numbers of about 1, and change each other less. */
-static void
-make_stream_layer(struct family_model *m, struct oracle_layer *w)
-{
-    size_t dim = m->oracle.shape.dim, n = m->oracle.shape.streams;
-
-    w->stream_norm = make_norm(m, dim, dim, 1);
-    w->stream_router = make_linear(m, n, dim, (double)dim, 0);
-    w->stream_predict = make_linear(m, n * n, n, 0.3, 0);
-    w->stream_correct = make_linear(m, n, n, 0.5, 0);
-    w->stream_scale = make_norm(m, dim, dim, 0.7);
-}
-
-/* What asks streams says something by numbers of about 1. */
-static struct oracle_hyper
-make_hyper(struct family_model *m, size_t rows, size_t kinds)
-{
-    const struct oracle_shape *s = &m->oracle.shape;
-
-    return (struct oracle_hyper){
-        .fn = make_linear(m, rows, s->streams * s->dim, 1, 0),
-        .base = {.w = normals(m, rows, 0, 0.7), .span = rows, .n = rows},
-        .scale = {.w = normals(m, kinds, 0.8, 0.2), .span = kinds,
-                  .n = kinds}};
-}
-
-static void
-make_hypers(struct family_model *m, struct oracle_layer *w, bool mixes,
-            bool feeds)
-{
-    const struct oracle_shape *s = &m->oracle.shape;
-    size_t n = s->streams, kinds = s->hyper_rounds > 0 ? 3 : 2;
-    size_t rows = kinds == 3 ? n * (n + 2) : 2 * n;
-
-    if (mixes)
-        w->attn_hyper = make_hyper(m, rows, kinds);
-    if (feeds)
-        w->ffn_hyper = make_hyper(m, rows, kinds);
-}
-
-static void
-make_bypass(struct family_model *m, struct oracle_layer *w)
-{
-    const struct oracle_shape *s = &m->oracle.shape;
-
-    w->bypass_a = make_linear(m, s->bypass_rank, s->dim, 1, 0);
-    w->bypass_b = make_linear(m, s->dim, s->bypass_rank, 1, 0);
-    w->bypass_norm = make_norm(m, s->dim, s->dim, 1);
-}
-
-static void
-make_norm_gate(struct family_model *m, struct oracle_linear *a,
-               struct oracle_linear *b)
-{
-    const struct oracle_shape *s = &m->oracle.shape;
-
-    *a = make_linear(m, s->norm_rank, s->dim, 1, 0);
-    *b = make_linear(m, s->dim, s->norm_rank, 1, 0);
-}
-
-static void
-make_streams(struct family_model *m)
-{
-    size_t dim = m->oracle.shape.dim;
-
-    for (size_t j = 0; j + 1 < m->oracle.shape.streams; j++) {
-        m->oracle.streams_in[j] = make_linear(m, dim, dim, 1, 0);
-        m->oracle.streams_out[j] = make_linear(m, dim, dim, 1, 0);
-    }
+        family_linear(m, width, s->dim, sqrt((double)s->dim), 0);
+    m->oracle.inputs_norm = family_norm(m, s->input_dim, s->input_dim, 1);
 }
 
 /* ---- All of it ---- */
@@ -549,6 +483,7 @@ grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
         &s->borrowing_hidden, &s->input_dim, &s->gate_rank, &s->bypass_rank,
         &s->norm_rank, &s->full_rotary_dim, &s->out_rank, &s->index_dim,
         &s->full_value_dim, &s->full_kv_rank,
+        &s->gate_streams, &s->gram_dim,
     };
     size_t dims;
 
@@ -582,23 +517,24 @@ make_ends(struct family_model *m)
     double spread = LOGITS_DEVIATION / or_one(s->logit_scale);
 
     m->oracle.embedding =
-        normals(m, (s->vocab + s->other_vocab) * s->dim, 0, size);
+        family_normals(m, (s->vocab + s->other_vocab) * s->dim, 0, size);
     m->oracle.head = (struct oracle_linear){
         .w = m->oracle.embedding, .rows = s->vocab, .cols = s->dim};
     if (has_head)
         m->oracle.head =
-            make_linear(m, s->vocab, s->dim, spread, HAS_HEAD_BIAS);
+            family_linear(m, s->vocab, s->dim, spread, HAS_HEAD_BIAS);
     if ((m->family->bits & HAS_UNIT_HEAD) != 0)
         family_make_unit(&m->oracle.head);
     m->oracle.norm =
-        make_norm(m, s->dim, s->dim,
+        family_norm(m, s->dim,
+                    s->gate_streams > 0 ? s->streams * s->dim : s->dim,
                   has_head ? 1 : spread / size / sqrt((double)s->dim));
     if (s->learns_turning)
         m->oracle.turning =
-            make_norm(m, s->rotary_dim / 2, s->rotary_dim / 2, 0.5);
+            family_norm(m, s->rotary_dim / 2, s->rotary_dim / 2, 0.5);
     if (s->positions == ORACLE_LEARNED)
         m->oracle.table =
-            normals(m, s->max_positions * s->dim, 0, EMBEDDING_SIZE);
+            family_normals(m, s->max_positions * s->dim, 0, EMBEDDING_SIZE);
 }
 
 /* Which of the family's norms the layer may have. */
@@ -632,10 +568,7 @@ family_make(const struct family *family, size_t grow, size_t vocab,
     m->oracle.embedding_norm = norm_if(m, HAS_EMBEDDING_NORM);
     if (s->input_dim > 0)
         make_inputs(m);
-    if (s->hyper && !s->hyper_mean)
-        m->oracle.hyper = make_hyper(m, s->streams, 1);
-    else if (s->streams > 0 && !s->hyper)
-        make_streams(m);
+    family_streams(m);
     m->oracle.layers = calloc(s->layers, sizeof(*m->oracle.layers));
     if (m->oracle.layers == NULL)
         abort();
@@ -665,23 +598,14 @@ family_make(const struct family *family, size_t grow, size_t vocab,
         if (feeds && (!is_sparse || has_both))
             w->mlp = make_mlp(m, oracle_hidden(s, layer), SUBLAYER_GAIN);
         if (w->mlp.up.w != NULL && s->norms_inside)
-            w->mlp.sub_norm = make_norm(m, w->mlp.up.rows, w->mlp.up.rows, 1);
+            w->mlp.sub_norm = family_norm(m, w->mlp.up.rows, w->mlp.up.rows, 1);
         if (is_sparse && s->norms_mixtures)
-            w->ffn_post_norm = make_norm(m, s->dim, s->dim, 1);
+            w->ffn_post_norm = family_norm(m, s->dim, s->dim, 1);
         if (s->input_dim > 0)
             make_input(m, w);
-        if (s->hyper)
-            make_hypers(m, w, mixes, feeds);
-        else if (s->streams > 0)
-            make_stream_layer(m, w);
-        if (s->bypass_rank > 0)
-            make_bypass(m, w);
-        if (s->norm_rank > 0 && mixes)
-            make_norm_gate(m, &w->attn_norm_a, &w->attn_norm_b);
-        if (s->norm_rank > 0 && is_sparse)
-            make_norm_gate(m, &w->ffn_norm_a, &w->ffn_norm_b);
+        family_layer_streams(m, layer, is_sparse);
         if ((family->bits & HAS_LAYER_SCALE) != 0)
-            w->scale = normals(m, 1, 0.9, 0.1);
+            w->scale = family_normals(m, 1, 0.9, 0.1);
     }
     return m;
 }

@@ -52,6 +52,8 @@ enum stored_as {
     AS_VALUES_GATES,   /* rows of values, gates */
     AS_OF_VALUES,      /* rows of latents of time steps, keys, queries */
     AS_SKIP,           /* a number for each value head; the full name */
+    AS_DEEP,           /* (rows, 1, columns) */
+    AS_SHARDS,         /* rows in parts, whose names have their numbers */
     AS_BLOCKS,         /* name_weight, of each head (inputs, outputs), and
                           name_bias */
     AS_DELTA_QKV,      /* rows of queries, keys, values */
@@ -185,7 +187,7 @@ extern const struct family llama_families[], other_families[],
     expert_families[], older_families[], recurrent_families[],
     mamba_families[], later_families[], plain_families[], latest_families[],
     further_families[], uneven_families[], linear_families[],
-    pools_families[], lately_families[];
+    pools_families[], lately_families[], gated_families[];
 
 /* Of those whose layers are of several kinds. */
 #define MIXED_KEYS                                                            \
@@ -213,6 +215,15 @@ struct family_model {
 struct family_model *family_make(const struct family *family, size_t grow,
                                  size_t vocab, uint64_t seed);
 void family_free(struct family_model *model);
+
+/* Random weights; outputs of a linear are `gain` times as large as inputs, and
+ * it has a bias if the family has the bit. */
+float *family_normals(struct family_model *model, size_t n, double mean,
+                      double deviation);
+struct oracle_linear family_linear(struct family_model *model, size_t rows,
+                                   size_t cols, double gain, unsigned bias);
+struct oracle_norm family_norm(struct family_model *model, size_t span,
+                               size_t n, double mean);
 
 /* Its config.json (family_config.c). */
 struct bytes;

@@ -337,10 +337,13 @@ hyper_block(struct oracle *o, size_t layer, bool mixes)
 static void
 hyper_layer(struct oracle *o, size_t layer)
 {
+    void (*block)(struct oracle *, size_t, bool) =
+        o->s->gate_streams > 0 ? oracle_gated_block : hyper_block;
+
     if (oracle_mixes(o->s, layer))
-        hyper_block(o, layer, true);
+        block(o, layer, true);
     if (oracle_feeds(o->s, layer))
-        hyper_block(o, layer, false);
+        block(o, layer, false);
 }
 
 static void
@@ -424,6 +427,8 @@ run_layer(struct oracle *o, size_t layer)
     const struct oracle_layer *w = &o->model->layers[layer];
     size_t dim = o->s->dim;
 
+    if (oracle_pattern(o->s->grams, layer))
+        oracle_add_grams(o, layer);
     if (o->s->hyper) {
         hyper_layer(o, layer);
         return;
@@ -513,12 +518,15 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
     free(o.keys);
     free(o.values);
     free(o.inputs);
-    if (s->hyper)
+    if (s->gate_streams > 0)
+        oracle_gated_gather(&o);
+    else if (s->hyper)
         hyper_gather(&o);
     else if (s->streams > 0)
         gather_streams(&o);
     free(o.beside);
-    oracle_norm_rows(s, &model->norm, o.x, n, s->dim, s->dim);
+    if (s->gate_streams == 0)
+        oracle_norm_rows(s, &model->norm, o.x, n, s->dim, s->dim);
     double *logits = oracle_apply(&model->head, o.x, n);
     for (size_t i = 0; i < n * s->vocab; i++) {
         logits[i] *= oracle_or_one(s->logit_scale);

@@ -65,6 +65,18 @@ struct oracle_hyper {
     struct oracle_norm base, scale;
 };
 
+/* Of streams with gates: the two matrices that make these, and what says how
+ * much is written. */
+struct oracle_gated {
+    struct oracle_linear down, up, write;
+};
+
+/* Of what streams are given of the last tokens. */
+struct oracle_grams {
+    struct oracle_linear table, key, value, conv;
+    struct oracle_norm key_norm, query_norm, conv_norm;
+};
+
 /* What positions give to pools: their numbers, by which weights, what these
  * have by their place in a window. */
 struct oracle_pool {
@@ -74,6 +86,8 @@ struct oracle_pool {
 
 struct oracle_layer {
     struct oracle_hyper attn_hyper, ffn_hyper;
+    struct oracle_gated attn_gated, ffn_gated;
+    struct oracle_grams grams;
     struct oracle_norm attn_norm, attn_post_norm, ffn_norm, ffn_post_norm;
     /* Two that make the gate of what a norm gives; w NULL: it has none. */
     struct oracle_linear attn_norm_a, attn_norm_b, ffn_norm_a, ffn_norm_b;
@@ -285,6 +299,12 @@ struct oracle_shape {
                                 columns sum to 1 after so many; 0: they stay */
     double hyper_eps, hyper_gain, hyper_floor;
     bool hyper_mean;         /* what the head looks at */
+    size_t gate_streams;     /* blocks read a gated mean of all streams: so many
+                                rows between two matrices; 0: they do not */
+    const char *grams;       /* layers whose streams are given something of the
+                                last tokens; NULL: none */
+    size_t gram_size, gram_heads, gram_dim, gram_conv, gram_stop;
+    size_t gram_seed, gram_base;
     size_t bypass_rank;      /* 0: nothing goes past attention */
     const char *cutting;     /* layers whose gates count from so many deviations
                                 above their mean on, less that */
@@ -329,6 +349,7 @@ struct oracle_model {
     struct oracle_norm inputs_norm;
     struct oracle_linear streams_in[3], streams_out[3]; /* but the first */
     struct oracle_hyper hyper; /* of what the head looks at */
+    struct oracle_gated gated; /* likewise */
     float *table;     /* (max_positions, dim): learned positions, or NULL */
     struct oracle_norm turning; /* (pairs) in shape only; w NULL: nothing */
     struct oracle_layer *layers;
@@ -353,6 +374,11 @@ bool oracle_feeds(const struct oracle_shape *s, size_t layer);
 
 /* What the convolution of a recurrent layer goes over. */
 size_t oracle_channels(const struct oracle_shape *s);
+
+/* Rows of a table that a head of number `which` of the layers with tables looks
+ * at. */
+size_t oracle_gram_rows(const struct oracle_shape *s, size_t which,
+                        size_t head);
 
 /* Positions of a pool of the layer; 0: it has none. */
 size_t oracle_pool_size(const struct oracle_shape *s, size_t layer);

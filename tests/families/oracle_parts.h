@@ -64,6 +64,11 @@ double *oracle_mix(const struct oracle *o, size_t layer, const double *x);
 /* That whose values are keys (oracle_pools.c). */
 double *oracle_shared(const struct oracle *o, size_t layer, const double *x);
 
+/* Streams with gates, and what they are given (oracle_gated.c). */
+void oracle_gated_block(struct oracle *o, size_t layer, bool mixes);
+void oracle_gated_gather(struct oracle *o);
+void oracle_add_grams(struct oracle *o, size_t layer);
+
 /* Of a layer without experts, whose gates may be cut. */
 double *oracle_feed(const struct oracle *o, size_t layer, const double *x);
 

@@ -227,6 +227,7 @@ static const struct {
     {"pools", variant_pools, true},
     {"turned", variant_turned, false},
     {"wide-values", variant_wide_values, false},
+    {"gated", variant_gated, false},
 };
 
 size_t
@@ -301,6 +302,15 @@ add_norm(struct builder *b, enum lmq_role role, int32_t layer, int32_t item,
     add(b, place, 0, n, 1, 0.1);
     if (b->h->norm == LMQ_NORM_LAYER && b->has_biases)
         add_bias(b, place, n);
+}
+
+/* Of what blocks and the head are given: of streams with gates each has a part
+ * of it. */
+static uint64_t
+norm_width(const struct lmq_hparams *h)
+{
+    return lmq_has_gated_streams(h) ? (uint64_t)h->n_streams * h->dim
+                                    : h->dim;
 }
 
 static void
@@ -487,7 +497,7 @@ add_attention(struct builder *b, int32_t l)
     bool has_biases = b->has_biases;
 
     if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_AFTER)
-        add_norm(b, LMQ_ROLE_ATTN_NORM, l, -1, h->dim);
+        add_norm(b, LMQ_ROLE_ATTN_NORM, l, -1, norm_width(h));
     if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_BEFORE)
         add_norm(b, LMQ_ROLE_ATTN_POST_NORM, l, -1, h->dim);
     if (lmq_layer_is(h, (size_t)l, LMQ_LAYER_DELTA))
@@ -556,7 +566,7 @@ add_feed(struct builder *b, int32_t l)
 
     if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_AFTER &&
         h->residual != LMQ_RESIDUAL_PARALLEL_ONE_NORM)
-        add_norm(b, LMQ_ROLE_FFN_NORM, l, -1, h->dim);
+        add_norm(b, LMQ_ROLE_FFN_NORM, l, -1, norm_width(h));
     if (lmq_layer_norm_place(h, (size_t)l) != LMQ_NORMS_BEFORE ||
         (h->has_mixture_norm && lmq_layer_has_experts(h, (size_t)l)))
         add_norm(b, LMQ_ROLE_FFN_POST_NORM, l, -1, h->dim);
@@ -608,7 +618,7 @@ add_all(struct builder *b)
                 add_seldom(b, (enum lmq_role)role, l);
             else if (l == 0)
                 add_seldom(b, (enum lmq_role)role, -1);
-    add_norm(b, LMQ_ROLE_OUTPUT_NORM, -1, -1, h->dim);
+    add_norm(b, LMQ_ROLE_OUTPUT_NORM, -1, -1, norm_width(h));
     add_matrix(b, LMQ_ROLE_HEAD, -1, -1, h->vocab_size, h->dim);
     if (b->has_biases)
         add_bias(b,

@@ -47,6 +47,7 @@ static const char *const model_types[] = {
     "PanguEmbedded", "maincoder", "spark2_5", "plm", "nanbeige", "ouro",
     "apertus1p5", "apertus1p5_text", "minimax_m3_vl_text",
     "step3p5", "minimax", "minimax_text_01", "recurrent_gemma",
+    "qwen4_exp", "qwen4_exp_text",
     "cohere_compass_text", "muse_glimmer_text", "maple", "deepseek_v4",
     "mistral_large4", "mistral_large4_text", "smallthinker",
     "dots3_note", "dots3_note_text",

@@ -361,6 +361,29 @@ describe_norm_gates(struct lmq_hparams *h)
     h->has_whole_still = h->kv_lora_rank > 0 && once_in(2);
 }
 
+/* In some layers, of few tokens. */
+static void
+describe_grams(struct lmq_hparams *h)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (once_in(2)) {
+            h->layers[i] |= LMQ_LAYER_GRAMS;
+            n++;
+        }
+    h->gram_size = from_to(2, 4);
+    h->gram_heads = from_to(1, 3);
+    h->gram_dim = from_to(1, 5);
+    h->gram_conv_width = from_to(1, 4);
+    h->gram_stop = from_to(0, h->vocab_size - 1);
+    for (uint32_t i = 0; i < n * h->gram_size; i++)
+        h->gram_factors[h->n_gram_factors++] =
+            ((uint64_t)from_to(0, 1 << 22) << 32) + from_to(1, 1 << 30);
+    for (uint32_t i = 0; i < n * (h->gram_size - 1) * h->gram_heads; i++)
+        h->gram_rows[h->n_gram_rows++] = from_to(1, 9);
+}
+
 /* Where each layer's norms stand before, with nothing beside the blocks. */
 static void
 describe_hyper(struct lmq_hparams *h)
@@ -370,7 +393,7 @@ describe_hyper(struct lmq_hparams *h)
     for (uint32_t i = 0; i < h->n_layers; i++)
         may_have &= !lmq_layer_is(h, i, LMQ_LAYER_BESIDE) &&
                     lmq_layer_norm_place(h, i) != LMQ_NORMS_AFTER;
-    if (!may_have || once_in(2))
+    if (!may_have || once_in(4))
         return;
     h->n_streams = from_to(2, 5);
     h->stream_kind = LMQ_STREAMS_HYPER;
@@ -381,6 +404,10 @@ describe_hyper(struct lmq_hparams *h)
     h->stream_gain = number(0.5, 2);
     h->stream_floor = perhaps(0.001, 0.2);
     h->has_stream_mean = once_in(3);
+    if (!once_in(3)) {
+        h->stream_kind = LMQ_STREAMS_GATED;
+        h->stream_rank = from_to(1, 7);
+    }
 }
 
 static void
@@ -452,7 +479,7 @@ describe_experts(struct lmq_hparams *h)
     h->shared_scale = once_in(3) ? number(0.25, 2) : 1;
     h->has_expert_norms =
         h->residual == LMQ_RESIDUAL_SEQUENTIAL && once_in(2) &&
-        h->stream_kind != LMQ_STREAMS_HYPER;
+        !lmq_has_hyper_streams(h);
     h->router_is_early =
         !h->has_expert_norms && h->n_streams == 0 && once_in(2);
     h->expert_group_score = once_in(2) ? LMQ_GROUP_SCORE_BEST
@@ -466,12 +493,12 @@ describe_kept(struct lmq_hparams *h)
     double *const numbers[] = {&h->attn_keep, &h->delta_keep, &h->feed_keep,
                                &h->attn_add,  &h->delta_add,  &h->feed_add};
 
-    if (h->residual != LMQ_RESIDUAL_SEQUENTIAL || once_in(2))
+    if (h->residual != LMQ_RESIDUAL_SEQUENTIAL || !once_in(3))
         return;
     h->n_streams = h->residual_rank = h->norm_gate_rank = 0;
     h->has_normed_residual = once_in(2);
     for (uint32_t i = 0; i < h->n_layers; i++) {
-        h->layers[i] &= (uint16_t)~LMQ_LAYER_BESIDE;
+        h->layers[i] &= (uint16_t)~(LMQ_LAYER_BESIDE | LMQ_LAYER_GRAMS);
         if (lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER)
             h->has_normed_residual = false;
     }
@@ -557,6 +584,8 @@ make_one(const char *folder, unsigned long i)
     describe_rope(h);
     describe_kinds(h);
     describe_loops(h);
+    if (lmq_has_hyper_streams(h) && h->n_borrowing == 0 && !once_in(3))
+        describe_grams(h);
     describe_layers(h);
     describe_experts(h);
     describe_kept(h);

@@ -31,7 +31,7 @@ ROLES = {
     38: ('token_embd_norm', 'dim'), 39: ('per_layer_token_embd', 'input_rows inputs'),
     40: ('per_layer_model_proj', 'inputs dim'),
     41: ('per_layer_proj_norm', 'layer_input_dim'),
-    4: ('blk.attn_norm', 'dim'), 5: ('blk.attn_q', 'heads*h seen'),
+    4: ('blk.attn_norm', 'read'), 5: ('blk.attn_q', 'heads*h seen'),
     25: ('blk.attn_q_a', 'q_lora_rank dim'), 26: ('blk.attn_q_a_norm', 'q_lora_rank'),
     27: ('blk.attn_q_b', 'heads*h q_latents'), 28: ('blk.attn_kv_a_mqa', 'k+t dim'),
     29: ('blk.attn_kv_a_norm', 'k'), 6: ('blk.attn_k', 'kv*h seen'),
@@ -53,7 +53,7 @@ ROLES = {
     65: ('blk.attn_gate_a', 'gate_rank dim'),
     66: ('blk.attn_sub_norm', 'heads*v'), 67: ('blk.ffn_sub_norm', 'hidden'),
     8: ('blk.attn_output', 'dim mixed'), 16: ('blk.post_attention_norm', 'dim'),
-    9: ('blk.ffn_norm', 'dim'), 19: ('blk.ffn_gate_inp', 'n_experts dim'),
+    9: ('blk.ffn_norm', 'read'), 19: ('blk.ffn_gate_inp', 'n_experts dim'),
     20: ('blk.exp_probs_b', 'n_experts'), 10: ('blk.ffn_gate?', 'hidden dim'),
     11: ('blk.ffn_up?', 'hidden dim'), 12: ('blk.ffn_down?', 'dim hidden'),
     24: ('blk.ffn_gate_inp_shexp', 'dim'), 21: ('blk.ffn_gate_shexp', 'shared_dim dim'),
@@ -96,7 +96,16 @@ ROLES = {
     100: ('blk.indexer_compressor_ape', 'pool indexed'),
     101: ('blk.indexer_compressor_norm', 'index_dim'),
     102: ('blk.ffn_gate_tid2eid', 'vocab_size n_experts_used'),
-    103: ('blk.attn_growth', 'heads'), 3: ('output_norm', 'dim'),
+    103: ('blk.attn_growth', 'heads'),
+    104: ('blk.hc_attn_down', 'stream_rank SxD'), 105: ('blk.hc_attn_up', 'SxD stream_rank'),
+    106: ('blk.hc_attn_inject', 'n_streams SxD'),
+    107: ('blk.hc_ffn_down', 'stream_rank SxD'), 108: ('blk.hc_ffn_up', 'SxD stream_rank'),
+    109: ('blk.hc_ffn_inject', 'n_streams SxD'),
+    110: ('output_hc_down', 'stream_rank SxD'), 111: ('output_hc_up', 'SxD stream_rank'),
+    112: ('blk.ple_embd', 'grams gram_dim'), 113: ('blk.ple_key', 'SxD gram_width'),
+    114: ('blk.ple_value', 'dim gram_width'), 115: ('blk.ple_norm_key', 'SxD'),
+    116: ('blk.ple_norm_query', 'SxD'), 117: ('blk.ple_norm_conv', 'SxD'),
+    118: ('blk.ple_conv1d', 'SxD gram_conv_width'), 3: ('output_norm', 'read'),
     2: ('output', 'vocab_size dim')}
 
 HUGE, LONG = 16777216, 268435456
@@ -131,6 +140,9 @@ for _type, _limit, _default, _least, _names in (
          'out_rank index_dim'),
         ('count', 65536, 0, 0, 'n_out_groups n_index_heads'),
         ('count', 4096, 0, 0, 'pool_size overlap_size'), ('count', LONG, 0, 0, 'index_topk'),
+        ('count', HUGE, 0, 0, 'stream_rank gram_dim gram_stop'),
+        ('count', 8, 0, 0, 'gram_size'), ('count', 512, 0, 0, 'gram_heads'),
+        ('count', 16, 0, 0, 'gram_conv_width'),
         ('count', 8, 0, 0, 'n_streams'), ('count', 1024, 0, 0, 'stream_rounds'), ('count', 64, 0, 0, 'n_loops'),
         ('count', 65536, 0, 0, 'full_kv_heads'), ('count', 4096, 0, 0, 'n_borrowing'),
         ('number', 1e30, 0, 0,
@@ -153,7 +165,7 @@ for _type, _limit, _default, _least, _names in (
          'expert_norms full_keys_are_values value_norm layer_scale bare_states '
          'step_norms step_norm_weights key_decays sigmoid_gates '
          'sub_norms mixture_norm loop_norm stream_mean glu_limit_of_experts normed_residual'),
-        ('word', 'guessed hyper', 'guessed', None, 'stream_kind'),
+        ('word', 'guessed hyper gated', 'guessed', None, 'stream_kind'),
         ('word', 'rms layer layer_plain rms_plain', 'rms', None, 'norm'),
         ('word', 'before after around', 'before', None, 'norm_place'),
         ('word', 'sequential parallel parallel_one_norm', 'sequential', None, 'residual'),
@@ -168,10 +180,12 @@ for _type, _limit, _default, _least, _names in (
         ('layers', None, (), 0,
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
          'beside_layers sinkless_layers after_layers sparse_layers limited_layers '
-         'limited_expert_layers pool_layers overlap_layers token_layers'),
+         'limited_expert_layers pool_layers overlap_layers token_layers '
+         'gram_layers'),
         ('counts', 65536, (), 1, 'layer_heads layer_kv_heads'),
         ('counts', HUGE, (), 1, 'layer_hidden_dims'),
         ('factors', 512, (), None, 'rope_short rope_long'),
+        ('integers', 2**32 - 1, (), 0, 'gram_rows'), ('pairs', 2**32 - 1, (), 0, 'gram_factors'),
         ('keys', None, None, None, 'requires')):
     for _name in _names.split():
         KEYS[_name] = (_type, _limit, _default, _least)
@@ -298,7 +312,7 @@ def check_description(model):
              'count': is_integer, 'token': is_integer, 'number': is_number,
              'switch': lambda v: isinstance(v, bool)}
     items = {'tokens': is_integer, 'layers': is_integer, 'counts': is_integer,
-             'factors': is_number}
+             'factors': is_number, 'integers': is_integer, 'pairs': is_integer}
     for key, (_, _, default, _) in KEYS.items():
         need(default is not ALWAYS or key in model or key == 'rope_scaling', 'M1',
              f'no {key}')
@@ -315,8 +329,12 @@ def check_description(model):
         values = model[key] if isinstance(model[key], list) else [model[key]]
         if kind == 'layers':
             most = model['n_layers'] - 1
-        if kind in ('count', 'number', 'token', 'tokens', 'layers', 'counts'):
+        if kind in ('count', 'number', 'token', 'tokens', 'layers', 'counts',
+                    'integers', 'pairs'):
             need(all(least <= v <= most for v in values), 'M3', f'{key} is out of range')
+        if kind in ('integers', 'pairs'):
+            need(len(values) <= 512 * (1 + (kind == 'pairs'))
+                 and (kind == 'integers' or len(values) % 2 == 0), 'M3', f'{key}: how many')
         if kind == 'counts':
             need(len(values) in (0, model['n_layers']), 'M3', f'{key} of other layers')
     need(len(model.get('eos', ())) <= 8, 'M3', 'more than 8 eos')
@@ -411,7 +429,8 @@ class Record:
         if self.role in ROLES and self.part <= 1:
             check(self.name == canonical(self.role, self.part, self.layer, self.item)
                   and (self.layer >= 0) == (
-                      self.role not in (1, 2, 3, 13, 38, 39, 40, 41, 68, 69, 88, 89, 90))
+                      self.role not in (1, 2, 3, 13, 38, 39, 40, 41, 68, 69, 88, 89, 90, 110,
+                                    111))
                   and (self.item == -1
                        if self.role not in (10, 11, 12, 14, 15, 30, 31, 68, 69, 91)
                        else self.item >= 0 or self.role not in (30, 31, 68, 69, 91)),

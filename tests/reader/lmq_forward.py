@@ -48,9 +48,13 @@ class Description:
             self.full, self.sliding_window, self.rope_local_theta = set(), 0, 0
         if not (self.kv_lora_rank and self.q_lora_rank):
             self.raw_latents = False
-        self.hyper = self.n_streams > 0 and self.stream_kind == 'hyper'
+        self.hyper = self.n_streams > 0 and self.stream_kind != 'guessed'
+        self.gating = self.n_streams > 0 and self.stream_kind == 'gated'
         self.guessed = self.n_streams if not self.hyper else 0
-        if not self.hyper:
+        self.gram_factors = [a * 2**32 + b for a, b in zip(
+            self.gram_factors[::2], self.gram_factors[1::2])]
+        self.gram_width = max(self.gram_size - 1, 0) * self.gram_heads * self.gram_dim
+        if not self.hyper or self.gating:
             self.stream_rounds, self.stream_mean = 0, False
         self.overlaps = set(self.overlap_layers) & self.attention   # section 15
         self.pooling = set(self.pool_layers) & self.attention
@@ -224,6 +228,15 @@ class Description:
             self.delta - self.alone or self.layer_input_dim or self.residual_rank
             or self.layer_scale or self.expert_norms and self.n_experts)
            and 'after' not in map(self.place, range(self.n_layers)), 'stream_kind')
+        m5(not self.gating or self.stream_rank >= 1, 'stream_rank')
+        n, places = len(set(self.gram_layers)), (self.gram_size - 1) * self.gram_heads
+        m5(not n or self.hyper and not self.n_borrowing and self.gram_size >= 2 and self.gram_heads and self.gram_dim
+           and self.gram_conv_width and self.gram_stop < self.vocab_size
+           and places <= 512 and self.gram_width <= HUGE
+           and len(self.gram_factors) == n * self.gram_size
+           and len(self.gram_rows) == n * places
+           and all(1 <= f and f * self.vocab_size < 2**63 for f in self.gram_factors)
+           and all(1 <= r < 2**31 for r in self.gram_rows), 'gram_layers')
         m5(not self.residual_rank or self.residual == 'sequential' and not self.feeding
            and not self.delta - self.alone
            and 'after' not in map(self.place, range(self.n_layers)), 'residual_rank')
@@ -335,6 +348,13 @@ class Description:
                              or not self.rotary_dim and self.rope_local_theta > 0)),
            'full_head_dim')
 
+    def own_grams(self, layer):
+        """A layer's own gram_factors and gram_rows (section 16)."""
+        i = sorted(set(self.gram_layers) | {layer}).index(layer)
+        n = max(self.gram_size - 1, 0) * self.gram_heads
+        return (self.gram_factors[i * self.gram_size:(i + 1) * self.gram_size],
+                self.gram_rows[i * n:(i + 1) * n])
+
     def shape(self, role, layer):
         heads, kv, whole = self.heads(layer), self.kv_heads(layer), self.qk_norm == 'whole'
         h, v = self.head(layer), self.value(layer)
@@ -357,6 +377,8 @@ class Description:
                  'q_norm': heads * h if whole else h,
                  'k_norm': kv * h if whole else self.latent_turning(layer)
                  if self.qk_norm == 'turning' else h}
+        sizes.update({'read': self.dim * (self.n_streams if self.gating else 1),
+                      'grams': sum(self.own_grams(layer)[1]) if layer >= 0 else 0})
         groups = self.n_out_groups
         sizes.update({'part': heads * v // max(groups, 1), 'h': self.h,
                       'mixed': groups * self.out_rank if groups else heads * v,
@@ -436,7 +458,8 @@ class Description:
                 add(41)
         for role in (68, 69) if self.guessed else ():
             add(role, items=range(self.n_streams - 1))
-        for role in (88, 89, 90) if self.hyper and not self.stream_mean else ():
+        for role in (110, 111) if self.gating else (
+                (88, 89, 90) if self.hyper and not self.stream_mean else ()):
             add(role)
         if normed:
             add(3)
@@ -490,7 +513,12 @@ class Description:
             roles += [45] if self.layer_scale else []
             if self.layer_input_dim:
                 roles += [42, 43, 44] if normed else [42, 43]
-            if self.hyper:
+            if i in self.gram_layers:
+                roles += [112, 113, 114, 118] + [115, 116, 117] * normed
+            if self.gating:
+                roles += ([104, 105, 106] if mixes else []) + (
+                    [107, 108, 109] if feeds else [])
+            elif self.hyper:
                 roles += ([82, 83, 84] if mixes else []) + (
                     [85, 86, 87] if feeds else [])
             if self.guessed:
@@ -1135,23 +1163,85 @@ class Computation:
             streams = np.einsum('tjk,tjd->tkd', mix, streams)
         return streams + d.residual_scale * write[:, :, None] * y[:, None]
 
+    def normed_streams(self, streams, role, layer):
+        """Each by its part of a norm's weight and bias."""
+        d, kind = self.d, self.d.norm
+        x = streams
+        if not kind.startswith('rms'):
+            x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + d.norm_eps)
+        if kind.endswith('_plain'):
+            return x
+        shape = d.n_streams, d.dim
+        x, b = x * self.tensor(role, layer).reshape(shape), self.tensor(role, layer, -1, 1)
+        return x if b is None else x + b.reshape(shape)
+
+    def read_gated(self, streams, norm, down, layer):
+        """What is read, and what inject says."""
+        d, s = self.d, self.d.n_streams
+        n = self.normed_streams(streams, norm, layer)
+        f = n.reshape(len(n), -1)
+        r = self.product(f, down, layer) / s
+        g = self.product(r * sigmoid(r), down + 1, layer).reshape(n.shape)
+        m = None if down == 110 else self.product(f, down + 2, layer) / s
+        return (sigmoid(g) * n).sum(1) / s, m
+
+    def add_grams(self, streams, layer):
+        d = self.d
+        factors, rows = d.own_grams(layer)
+        table, e = self.tensor(112, layer).reshape(-1, d.gram_dim), []
+        for p in range(len(self.tokens)):
+            t = [int(self.tokens[p])]
+            for k in range(1, d.gram_size):
+                before = [int(a) for a in self.tokens[max(p - k, 0):p]]
+                t.append(d.gram_stop if k > p or d.gram_stop in before else before[0])
+            found = []
+            for h in range(len(rows)):
+                x = 0
+                for k in range(h // d.gram_heads + 2):
+                    x ^= t[k] * factors[k]
+                found.append(table[sum(rows[:h]) + x % rows[h]])
+            e.append(np.concatenate(found))
+        e = np.array(e)
+        k = self.product(e, 113, layer).reshape(streams.shape)
+        z = (self.normed_streams(k, 115, layer)
+             * self.normed_streams(streams, 116, layer)).sum(-1, keepdims=True)
+        z = z / np.sqrt(d.dim)
+        z = np.sign(z) * np.sqrt(np.maximum(np.abs(z), 1e-6))
+        y = sigmoid(z) * self.product(e, 114, layer)[:, None]
+        c, w = self.normed_streams(y, 117, layer), d.gram_conv_width
+        weights = self.tensor(118, layer).reshape(d.n_streams, d.dim, w)
+        total = np.zeros_like(c)
+        for i in range(w):
+            back = (w - 1 - i) * d.gram_size
+            total[back:] += weights[:, :, i] * c[:max(len(c) - back, 0)]
+        return streams + y + total * sigmoid(total)
+
     def run_hyper(self, x, long):
         d = self.d
         streams = np.repeat(x[:, None], d.n_streams, axis=1)
         for i in range(d.n_layers):
+            if i in d.gram_layers:
+                streams = self.add_grams(streams, i)
             for role, skipped in (82, d.feeding), (85, d.bare):
                 if i in skipped:
                     continue
                 first = role == 82
-                read, m = self.ask(streams, role, i)
-                x = (read[:, :, None] * streams).sum(1)
-                u = self.norm(x, 4 if first else 9, i)
+                if d.gating:
+                    u, m = self.read_gated(streams, 4 if first else 9, role + 22, i)
+                    x = u
+                else:
+                    read, m = self.ask(streams, role, i)
+                    x = (read[:, :, None] * streams).sum(1)
+                    u = self.norm(x, 4 if first else 9, i)
                 if first or d.has_experts(i):
                     u = self.gated(u, i, 78 if first else 80, 79 if first else 81)
                 y = self.attention(u, i, long) if first else self.feed_forward(u, x, i)
                 if d.place(i) != 'before' or not first and d.norms_mixture(i):
                     y = self.norm(y, 16 if first else 17, i)
                 streams = self.change(streams, m, y)
+        if d.gating:
+            return self.read_gated(streams, 3, 110, -1)[0]
         if d.stream_mean:
             return streams.mean(1)
         return (self.ask(streams, 88, -1)[0][:, :, None] * streams).sum(1)
@@ -1221,7 +1311,7 @@ class Computation:
             if d.layer_scale:
                 x = x * self.tensor(45, i)[0]
             streams[0] = x
-        y = self.norm(self.gather(streams) if d.guessed else x, 3)
+        y = x if d.gating else self.norm(self.gather(streams) if d.guessed else x, 3)
         if self.tensor(2) is not None:
             y = self.product(y, 2)
         else:

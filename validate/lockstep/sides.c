@@ -109,6 +109,9 @@ end_bytes(const struct lmq_model *model)
     for (uint32_t i = 0; i < lmq_guessed_streams(&model->hparams); i++)
         streams += (double)lmq_matrix_bytes(&model->streams_in[i]) +
                    (double)lmq_matrix_bytes(&model->streams_out[i]);
+    if (lmq_has_gated_streams(&model->hparams))
+        streams += (double)lmq_matrix_bytes(&model->gated.down) +
+                   (double)lmq_matrix_bytes(&model->gated.up);
     return (double)lmq_matrix_bytes(&model->head) + streams +
            (double)lmq_matrix_bytes(&model->inputs_proj) +
            (model->inputs.is_copied ? (double)lmq_matrix_bytes(&model->inputs)

@@ -184,6 +184,8 @@ static const struct {
     {LMQ_ROLE_INPUTS_PROJ, offsetof(struct lmq_model, inputs_proj)},
     {LMQ_ROLE_STREAMS_IN, offsetof(struct lmq_model, streams_in)},
     {LMQ_ROLE_STREAMS_OUT, offsetof(struct lmq_model, streams_out)},
+    {LMQ_ROLE_GATED_OUT_DOWN, offsetof(struct lmq_model, gated.down)},
+    {LMQ_ROLE_GATED_OUT_UP, offsetof(struct lmq_model, gated.up)},
 };
 
 #define N_ENDS (sizeof(ends) / sizeof(ends[0]))

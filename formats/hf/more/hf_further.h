@@ -35,4 +35,8 @@ void lmq_hf_begin_deepseek4(struct lmq_hf_config *config);
 void lmq_hf_windows_deepseek4(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek4(struct lmq_hf_config *config);
 
+/* (hf_qwen4.c) */
+void lmq_hf_begin_qwen4(struct lmq_hf_config *config);
+void lmq_hf_finish_qwen4(struct lmq_hf_config *config);
+
 #endif

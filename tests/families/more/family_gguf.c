@@ -20,6 +20,7 @@ static const struct {
     {"granite-swa", "rope_local_theta"}, {"laguna-full", "router_softcap"},
     {"minimax-m3", "has tensors that"}, {"glm5-next", "n_delta_key_heads"},
     {"deepseek4-library", "a 9 in 'attention.compress_ratios'"},
+    {"qwen4", "chooses by"},
 };
 
 static const char *const nameless[] = {

@@ -69,3 +69,39 @@ family_write_blocks(const struct writer *w, const struct stored *as,
     memcpy(build_add(w->to, name, (uint64_t[]){heads, n}, 2)->x, gate->b,
            gate->rows * sizeof(*x));
 }
+
+void
+family_write_deep(const struct writer *w, const struct stored *as,
+                  const void *parts)
+{
+    const struct oracle_linear *linear =
+        (const void *)((const char *)parts + as->at);
+    char name[96];
+
+    if (linear->w == NULL)
+        return;
+    family_name_tensor(w, name, sizeof(name), as->name, 0, ".weight");
+    memcpy(build_add(w->to, name,
+                     (uint64_t[]){linear->rows, 1, linear->cols}, 3)->x,
+           linear->w, linear->rows * linear->cols * sizeof(*linear->w));
+}
+
+/* Seven, of which the last has what is left. */
+void
+family_write_shards(const struct writer *w, const struct stored *as,
+                    const void *parts)
+{
+    const struct oracle_linear *linear =
+        (const void *)((const char *)parts + as->at);
+    size_t most = (linear->rows + 6) / 7, row = 0;
+    char name[96];
+
+    for (size_t i = 0; linear->w != NULL && i < 7; i++) {
+        size_t n = linear->rows - row < most ? linear->rows - row : most;
+        family_name_tensor(w, name, sizeof(name), as->name, i, ".weight");
+        memcpy(build_add(w->to, name, (uint64_t[]){n, linear->cols}, 2)->x,
+               linear->w + row * linear->cols,
+               n * linear->cols * sizeof(*linear->w));
+        row += n;
+    }
+}

@@ -24,5 +24,9 @@ void family_write_frequencies(const struct writer *w, const struct stored *as,
                               const void *parts);
 void family_write_blocks(const struct writer *w, const struct stored *as,
                          const void *parts);
+void family_write_deep(const struct writer *w, const struct stored *as,
+                       const void *parts);
+void family_write_shards(const struct writer *w, const struct stored *as,
+                         const void *parts);
 
 #endif

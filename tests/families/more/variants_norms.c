@@ -56,6 +56,32 @@ variant_hyper(struct lmq_hparams *h)
     h->stream_floor = 0.01;
 }
 
+/* Gates wider than a piece of a row; two layers that are given something of the
+ * last tokens, which reaches further back than a batch. */
+void
+variant_gated(struct lmq_hparams *h)
+{
+    h->norm_place = LMQ_NORMS_AROUND;
+    h->layers[0] = LMQ_LAYER_GRAMS;
+    h->layers[2] = LMQ_LAYER_GRAMS | LMQ_LAYER_BARE;
+    h->n_streams = 4;
+    h->stream_kind = LMQ_STREAMS_GATED;
+    h->stream_rank = 540;
+    h->stream_gain = 1.5;
+    h->stream_floor = 0.1;
+    h->gram_size = 4;
+    h->gram_heads = 2;
+    h->gram_dim = 10;
+    h->gram_conv_width = 5;
+    h->gram_stop = 3;
+    h->n_gram_factors = 8;
+    h->n_gram_rows = 12;
+    for (uint32_t i = 0; i < 12; i++) {
+        h->gram_factors[i] = 2 * 0x0123456789abcdu + 98765 * i + 1;
+        h->gram_rows[i] = 10 + i;
+    }
+}
+
 /* Lightning attention, of which heads share keys; blocks add to what they are
  * given. */
 void

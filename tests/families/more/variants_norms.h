@@ -12,6 +12,7 @@ void variant_bare(struct lmq_hparams *h);
 void variant_inside(struct lmq_hparams *h);
 /* Before which several streams become one. */
 void variant_hyper(struct lmq_hparams *h);
+void variant_gated(struct lmq_hparams *h);
 /* Before blocks that add to what they are given, normed. */
 void variant_kept(struct lmq_hparams *h);
 /* Behind turning. */

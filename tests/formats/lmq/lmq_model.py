@@ -113,10 +113,14 @@ class Model:
             h["sliding_window"] = h["rope_local_theta"] = 0
         if not h["kv_lora_rank"] or not h["q_lora_rank"]:
             h["raw_latents"] = False
-        self.hyper = h["n_streams"] if h["stream_kind"] == "hyper" else 0
+        self.hyper = h["n_streams"] if h["stream_kind"] != "guessed" else 0
+        self.gates = h["stream_kind"] == "gated" and self.hyper > 0
         self.guessed = h["n_streams"] - self.hyper
-        if not self.hyper:
-            h["stream_rounds"] = 0
+        if not self.hyper or self.gates:
+            h["stream_rounds"], h["stream_mean"] = 0, False
+        pairs = h["gram_factors"]
+        self.factors = [a * 2 ** 32 + b
+                        for a, b in zip(pairs[::2], pairs[1::2])]
         for key in "pool_layers", "overlap_layers":
             h[key] = [i for i in h[key] if self.attends(i)]
         h["index_topk"] *= h["overlap_layers"] != []
@@ -124,6 +128,33 @@ class Model:
             h["turned_values"], h["n_out_groups"] = False, 0
         self.latent_queries = h["q_lora_rank"] > 0 and bool(
             h["kv_lora_rank"] or h["turned_values"])
+
+    # Section 16
+
+    def grams(self, layer):
+        """The layer's own factors and rows."""
+        h = self.h
+        i = sum(other < layer for other in {*h["gram_layers"]})
+        n, places = h["gram_size"], self.places()
+        return (self.factors[i * n:i * n + n],
+                h["gram_rows"][i * places:i * places + places])
+
+    def places(self):
+        return max(self.h["gram_size"] - 1, 0) * self.h["gram_heads"]
+
+    def check_grams(self):
+        h, n = self.h, len({*self.h["gram_layers"]})
+        if not n:
+            return
+        need(self.hyper and not h["n_borrowing"] and h["gram_size"] >= 2 and h["gram_heads"] and
+             h["gram_dim"] and h["gram_conv_width"] and
+             h["gram_stop"] < h["vocab_size"] and self.places() <= 512 and
+             self.places() * h["gram_dim"] <= WIDTH, "gram_layers")
+        need(len(self.factors) == n * h["gram_size"] and
+             len(h["gram_rows"]) == n * self.places(), "how many")
+        need(all(0 < f and f * h["vocab_size"] < 2 ** 63
+                 for f in self.factors), "gram_factors")
+        need(all(0 < r < 2 ** 31 for r in h["gram_rows"]), "gram_rows")
 
     # Section 15
 
@@ -381,6 +412,8 @@ class Model:
             {*h["delta_layers"]} & {*h["beside_layers"]}) and
              all(self.norm_place(i) != "after" for i in
                  range(h["n_layers"])), "stream_kind")
+        need(not self.gates or h["stream_rank"], "stream_rank")
+        self.check_grams()
         need(not h["residual_rank"] or h["residual"] == "sequential" and
              not h["feed_layers"] and
              not {*h["delta_layers"]} & {*h["beside_layers"]} and
@@ -430,7 +463,11 @@ class Model:
         if h["layer_input_dim"] and norms:
             yield ("per_layer_proj_norm", (h["layer_input_dim"],), False,
                    False)
-        if self.hyper and not h["stream_mean"]:
+        if self.gates:
+            s, r = h["n_streams"], h["stream_rank"]
+            yield "output_hc_down", (r, s * dim), False, False
+            yield "output_hc_up", (s * dim, r), False, False
+        elif self.hyper and not h["stream_mean"]:
             s = h["n_streams"]
             yield "output_hc_fn", (s, s * dim), False, False
             yield "output_hc_base", (s,), False, False
@@ -439,7 +476,7 @@ class Model:
             yield "altup_proj.%d" % j, (dim, dim), False, False
             yield "altup_unembd_proj.%d" % j, (dim, dim), False, False
         if norms:
-            yield "output_norm", (dim,), False, bias
+            yield "output_norm", (self.read(),), False, bias
         yield "output", (h["vocab_size"], dim), True, True
         for layer in range(h["n_layers"]):
             for name, shape, lacks, has_bias in self.wanted_of(layer, norms,
@@ -460,7 +497,7 @@ class Model:
                 ("ffn_norm", "post_ffw_norm", self.feeds(layer))):
             if norms and there and self.norm_place(layer) != "after" and (
                     first, h["residual"]) != ("ffn_norm", "parallel_one_norm"):
-                yield first, (dim,), False, bias
+                yield first, (self.read(),), False, bias
             if norms and there and (
                     self.norm_place(layer) != "before" or
                     last == "post_ffw_norm" and self.norms_mixture(layer)):
@@ -550,8 +587,24 @@ class Model:
             yield "post_norm", (dim,), False, False
         if h["layer_scale"]:
             yield "layer_output_scale", (1,), False, False
+        s, rank = self.hyper, h["stream_rank"]
+        for name, there in (("hc_attn", self.mixes(layer)),
+                            ("hc_ffn", self.feeds(layer))):
+            if self.gates and there:
+                yield name + "_down", (rank, s * dim), False, False
+                yield name + "_up", (s * dim, rank), False, False
+                yield name + "_inject", (s, s * dim), False, False
+        if layer in h["gram_layers"]:
+            wide = self.places() * h["gram_dim"]
+            yield "ple_embd", (sum(self.grams(layer)[1]),
+                               h["gram_dim"]), False, False
+            yield "ple_key", (s * dim, wide), False, False
+            yield "ple_value", (dim, wide), False, False
+            yield "ple_conv1d", (s * dim, h["gram_conv_width"]), False, False
+            for name in ("key", "query", "conv") if norms else ():
+                yield "ple_norm_" + name, (s * dim,), False, False
         s, rank = self.guessed, h["residual_rank"]
-        n, kinds = self.hyper, 3 if h["stream_rounds"] else 2
+        n, kinds = 0 if self.gates else self.hyper, 3 if h["stream_rounds"] else 2
         mixes = n * (2 + n) if kinds == 3 else 2 * n
         for name, there in (("hc_attn", self.mixes(layer)),
                             ("hc_ffn", self.feeds(layer))):
@@ -701,9 +754,9 @@ class Model:
             if self.h["head_growth"] and self.attends(layer):
                 must.append("blk.%d.attn_growth.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 104,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 119,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 103 or r.name not in shapes:
+            if r.role == 0 or r.role > 118 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -802,6 +855,8 @@ class Model:
             xs.append(x)
         self.lent, inputs = {}, [self.inputs(x, t)
                                  for x, t in zip(xs, tokens)]
+        if self.gates:
+            return self.head(self.all_hyper(xs, n))
         if self.hyper:
             return self.head(self.norm("output_norm", self.all_hyper(xs, n)))
         streams = [self.spread(x) for x in xs]  # of each token, x the first
@@ -839,10 +894,15 @@ class Model:
         streams = [[x] * s for x in xs]
         for layer in range(h["n_layers"]):
             at = "blk.%d." % layer
+            if layer in h["gram_layers"]:
+                streams = self.add_grams(layer, at, streams)
             for first, there in ((True, self.mixes(layer)),
                                  (False, self.feeds(layer))):
                 if there:
                     streams = self.block(layer, at, first, streams, n)
+        if self.gates:
+            return self.open_gates("output_norm", "output_hc",
+                                   streams[-1])[0]
         if h["stream_mean"]:
             read = [1 / s] * s
         else:
@@ -854,11 +914,15 @@ class Model:
         h, s = self.h, self.hyper
         name = at + ("attn_norm" if first else "ffn_norm")
         rows = s * (2 + s) if h["stream_rounds"] else 2 * s
-        asked = [self.asked(at + ("hc_attn" if first else "hc_ffn"), x, rows)
-                 for x in streams]
-        u = [self.norm(name, weighted([sigmoid(a) + h["stream_eps"]
-                                       for a in m[:s]], x))
-             for m, x in zip(asked, streams)]
+        asks = at + ("hc_attn" if first else "hc_ffn")
+        if self.gates:
+            u, asked = zip(*[self.open_gates(name, asks, x)
+                             for x in streams])
+        else:
+            asked = [self.asked(asks, x, rows) for x in streams]
+            u = [self.norm(name, weighted([sigmoid(a) + h["stream_eps"]
+                                           for a in m[:s]], x))
+                 for m, x in zip(asked, streams)]
         if first or self.has_experts(layer):
             u = [self.gated(name, x) for x in u]
         y = self.mixture(layer, at, u, n) if first else [
@@ -868,6 +932,76 @@ class Model:
             name = "post_attention_norm" if first else "post_ffw_norm"
             y = [self.norm(at + name, x) for x in y]
         return [self.changed(m, x, a) for m, x, a in zip(asked, streams, y)]
+
+    def read(self):
+        return self.h["dim"] * (self.hyper if self.gates else 1)
+
+    def norm_streams(self, name, streams):
+        """One behind the other, each with its part of weight and bias."""
+        plain = [self.norm(name, x, self.h["norm"].replace("_plain", "") +
+                           "_plain") for x in streams]
+        n = [a for x in plain for a in x]
+        if not self.h["norm"].endswith("_plain"):
+            n = [a * b for a, b in zip(n, self.vector(name + ".weight"))]
+            n = add(n, self.vector(name + ".bias") or [0] * len(n))
+        return n
+
+    def open_gates(self, name, asks, streams):
+        s, dim = self.hyper, self.h["dim"]
+        n = self.norm_streams(name, streams)
+        r = [a / s for a in self.product(asks + "_down", n)]
+        g = self.product(asks + "_up", [a * sigmoid(a) for a in r])
+        u = [sum(sigmoid(g[j * dim + i]) * n[j * dim + i]
+                 for j in range(s)) / s for i in range(dim)]
+        write = [] if name == "output_norm" else [
+            a / s for a in self.product(asks + "_inject", n)]
+        return u, [0] * s + write
+
+    def looked_up(self, layer, at, p):
+        h = self.h
+        factors, rows = self.grams(layer)
+        stop, e = h["gram_stop"], []
+        t = [self.tokens[p]]
+        for k in range(1, h["gram_size"]):
+            t.append(stop if k > p or stop in self.tokens[p - k:p]
+                     else self.tokens[p - k])
+        for i, r in enumerate(rows):
+            mixed = 0
+            for k in range(i // h["gram_heads"] + 2):
+                mixed ^= t[k] * factors[k]
+            e += self.matrix(at + "ple_embd.weight")[sum(rows[:i]) +
+                                                     mixed % r]
+        return e
+
+    def add_grams(self, layer, at, streams):
+        h, dim, s = self.h, self.h["dim"], self.hyper
+        ys, cs, out = [], [], []
+        for p, x in enumerate(streams):
+            e = self.looked_up(layer, at, p)
+            k = self.norm_streams(at + "ple_norm_key", cut(
+                self.product(at + "ple_key", e), s))
+            q = self.norm_streams(at + "ple_norm_query", x)
+            v, y = self.product(at + "ple_value", e), []
+            for j in range(0, s * dim, dim):
+                z = sum(a * b for a, b in zip(k[j:j + dim], q[j:j + dim]))
+                z /= math.sqrt(dim)
+                z = math.copysign(math.sqrt(max(abs(z), 1e-6)), z) \
+                    if z else 0.0
+                y.append([sigmoid(z) * a for a in v])
+            ys.append([a for row in y for a in row])
+            cs.append(self.norm_streams(at + "ple_norm_conv", y))
+        w = self.matrix(at + "ple_conv1d.weight")
+        for p, x in enumerate(streams):
+            sums = [0.0] * (s * dim)
+            for i in range(h["gram_conv_width"]):
+                q = p - (h["gram_conv_width"] - 1 - i) * h["gram_size"]
+                if q >= 0:
+                    sums = [a + row[i] * b
+                            for a, row, b in zip(sums, w, cs[q])]
+            new = [a + y + c * sigmoid(c) for a, y, c in
+                   zip([a for row in x for a in row], ys[p], sums)]
+            out.append(cut(new, s))
+        return out
 
     def changed(self, m, streams, y):
         h, s, out = self.h, self.hyper, streams

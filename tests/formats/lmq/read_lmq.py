@@ -44,8 +44,11 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "attn_compressor_norm indexer.attn_q_b indexer.proj "
          "indexer_compressor_kv indexer_compressor_gate "
          "indexer_compressor_ape indexer_compressor_norm "
-         "ffn_gate_tid2eid attn_growth").split()
-ALONE, STREAMS = (1, 2, 3, 13, 38, 39, 40, 41, 88, 89, 90), (68, 69)
+         "ffn_gate_tid2eid attn_growth hc_attn_down hc_attn_up hc_attn_inject hc_ffn_down "
+         "hc_ffn_up hc_ffn_inject output_hc_down output_hc_up ple_embd "
+         "ple_key ple_value ple_norm_key ple_norm_query ple_norm_conv "
+         "ple_conv1d").split()
+ALONE, STREAMS = (1, 2, 3, 13, 38, 39, 40, 41, 88, 89, 90, 110, 111), (68, 69)
 OUTSIDE = ALONE + STREAMS
 WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31, 91)
 NUMBER = r"(0|[1-9]\d*)"
@@ -54,7 +57,7 @@ CANONICAL = re.compile(
         "|".join(ROLES[i] for i in ALONE),
         "|".join(ROLES[i] for i in STREAMS), NUMBER, NUMBER,
         "|".join(map(re.escape, ROLES[4:13] + ROLES[14:38] + ROLES[42:68] +
-                     ROLES[70:88] + ROLES[91:])),
+                     ROLES[70:88] + ROLES[91:110] + ROLES[112:])),
         "|".join(ROLES[i] for i in WITH_ITEMS), NUMBER))
 PLAIN, Q8, ALIAS, ROTATED_WHOLE, ROTATED_ALL, UNKNOWN = range(6)
 INTEGERS = Q8, ROTATED_WHOLE, ROTATED_ALL

@@ -16,6 +16,7 @@
 #include "formats/model/hparams_fields.h"
 #include "formats/model/hparams_json.h"
 #include "tests/build/suite.h"
+#include "tests/families/more/variants_norms.h"
 #include "tests/families/variants.h"
 
 /* ---- The table of the page ---- */
@@ -142,6 +143,7 @@ START_TEST(the_page_has_the_keys_that_the_program_knows)
         [LMQ_FIELD_SWITCH] = "switch", [LMQ_FIELD_KIND] = "word",
         [LMQ_FIELD_LAYERS] = "layers", [LMQ_FIELD_FACTORS] = "factors",
         [LMQ_FIELD_NUMBERS] = "counts",
+        [LMQ_FIELD_INTEGERS] = "integers", [LMQ_FIELD_PAIRS] = "pairs",
     };
     struct row rows[256];
     size_t n = read_page(rows, 256);
@@ -508,6 +510,41 @@ START_TEST(streams_that_are_read_together_go_with_little_else)
 }
 END_TEST
 
+/* What they are given of the last tokens has sizes and numbers that belong
+ * together. */
+START_TEST(what_streams_are_given_of_tokens_is_checked)
+{
+    static struct lmq_hparams h;
+    struct lmq_error err = {0};
+    uint32_t *const sizes[] = {&h.gram_size, &h.gram_heads, &h.gram_dim,
+                               &h.gram_conv_width, &h.stream_rank};
+
+    for (int i = 0; i <= 13; i++) {
+        variant_base(&h);
+        variant_gated(&h);
+        if (i >= 1 && i <= 5)
+            *sizes[i - 1] = 0;
+        h.gram_stop = i == 6 ? h.vocab_size : h.gram_stop;
+        h.n_gram_factors -= i == 7;
+        h.n_gram_rows += i == 8;
+        uint64_t most = (uint64_t)INT64_MAX / h.vocab_size;
+        h.gram_factors[7] = i == 9 ? most + 1 : i == 10 ? 0 : most;
+        h.gram_rows[11] = i == 11 ? (uint64_t)INT32_MAX + 1 : INT32_MAX;
+        if (i == 12)
+            h.n_streams = 0;
+        h.n_borrowing = i == 13;
+        ck_assert_int_eq(lmq_hparams_check(&h, &err),
+                         i == 0 ? LMQ_OK : LMQ_ERR_FORMAT);
+    }
+    variant_base(&h);
+    variant_gated(&h);
+    h.layers[0] = h.layers[2] = 0;
+    lmq_hparams_settle(&h);
+    ck_assert(h.gram_size == 0 && h.n_gram_factors == 0 &&
+              h.n_gram_rows == 0 && h.stream_rank > 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -519,6 +556,7 @@ main(void)
         the_corpus_is_as_the_schema_wants_it,
         the_schema_refuses,
         streams_that_are_read_together_go_with_little_else,
+        what_streams_are_given_of_tokens_is_checked,
     };
 
     return RUN_SUITE("description", tests);
