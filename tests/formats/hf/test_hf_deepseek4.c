@@ -175,6 +175,16 @@ assert_description(void (*change)(struct lmq_hparams *), const char *what)
                   err.message, what);
 }
 
+/* The first layer alone. */
+static void
+recur(struct lmq_hparams *h)
+{
+    h->layers[0] |= LMQ_LAYER_DELTA;
+    h->n_delta_key_heads = h->n_delta_value_heads = 2;
+    h->delta_key_dim = h->delta_value_dim = 8;
+    h->conv_width = 3;
+}
+
 #define CHANGE(name, statement)                                               \
     static void name(struct lmq_hparams *h) { statement; }
 
@@ -183,7 +193,30 @@ CHANGE(values_of_their_own, h->has_turned_values = false;
 CHANGE(norms_of_their_own, h->has_turned_values = false)
 CHANGE(late_norms, h->qk_norm_late = true)
 CHANGE(other_values, h->value_dim = 8)
+CHANGE(latents, h->kv_lora_rank = 8; h->qk_norm = LMQ_QK_NORM_NONE)
+CHANGE(full_heads, h->full_head_dim = 8; h->rotary_dim = 0)
+CHANGE(full_turning, h->full_rotary_dim = 4)
+CHANGE(full_values, h->full_keys_are_values = true)
+CHANGE(borrowed, h->n_borrowing = 1; h->layers[3] = h->layers[2])
+CHANGE(normed_values, h->has_value_norm = true)
+CHANGE(clipped, h->qkv_clip = 2)
+CHANGE(whole_norms, h->qk_norm = LMQ_QK_NORM_WHOLE)
+CHANGE(recurrent, recur(h))
+CHANGE(recurrent_parts, recur(h); h->has_turned_values = false;
+       h->qk_norm = LMQ_QK_NORM_NONE)
+CHANGE(wide_parts, h->out_rank = LMQ_MAX_WIDTH / 2)
 CHANGE(more_keys, h->n_kv_heads = 2)
+CHANGE(no_latents, h->q_lora_rank = 0)
+CHANGE(no_index, h->index_dim = 0; h->positions = LMQ_POSITIONS_NONE)
+CHANGE(wide_index, h->n_index_heads = 1; h->index_dim = LMQ_MAX_WIDTH)
+CHANGE(many_heads, h->n_index_heads = 1 << 15)
+CHANGE(chunks, h->attention_chunk = 8; h->sliding_window = 0)
+CHANGE(alibi, h->positions = LMQ_POSITIONS_ALIBI)
+CHANGE(alibi_scaled, h->positions = LMQ_POSITIONS_ALIBI_SCALED)
+CHANGE(wide_head, h->n_heads = 1; h->head_dim = LMQ_MAX_WIDTH;
+       h->n_out_groups = 1; h->index_topk = 0)
+CHANGE(near_router, h->router = LMQ_ROUTER_NEAR)
+CHANGE(normed_experts, h->has_expert_norms = true)
 CHANGE(no_positions, h->overlap_size = 0)
 CHANGE(two_kinds, h->layers[1] |= LMQ_LAYER_POOL)
 CHANGE(several_times, h->n_loops = 2)
@@ -193,13 +226,52 @@ CHANGE(no_heads, h->n_index_heads = 0)
 CHANGE(narrow_index, h->index_dim = 6)
 CHANGE(groups, h->n_expert_groups = 2; h->n_expert_groups_used = 1)
 
+/* Norms with weights are of each head. Where a layer has no attention, nothing
+ * of it is asked. */
+START_TEST(descriptions_of_what_is_usual_are_accepted)
+{
+    static struct lmq_hparams h;
+    struct lmq_error err = {0};
+
+    variant_base(&h);
+    variant_pools(&h);
+    h.qk_norm = LMQ_QK_NORM_HEAD;
+    ck_assert_msg(lmq_hparams_check(&h, &err) == LMQ_OK, "%s", err.message);
+    h.layers[1] |= LMQ_LAYER_FEED;
+    h.layers[1] |= LMQ_LAYER_POOL;
+    h.layer_heads[1] = 5; /* which make no parts */
+    ck_assert_msg(lmq_hparams_check(&h, &err) == LMQ_OK, "%s", err.message);
+}
+END_TEST
+
 START_TEST(descriptions_that_say_too_much_are_refused)
 {
     assert_description(values_of_their_own, "once turned");
     assert_description(norms_of_their_own, "without weights");
     assert_description(late_norms, "before it turns");
     assert_description(other_values, "heads that differ");
+    assert_description(latents, "do not go with latents");
+    assert_description(full_heads, "heads that differ");
+    assert_description(full_turning, "heads that differ");
+    assert_description(full_values, "heads that differ");
+    assert_description(borrowed, "borrowed keys");
+    assert_description(normed_values, "once turned");
+    assert_description(clipped, "limits");
+    assert_description(whole_norms, "before it turns");
+    assert_description(recurrent, "go with values that are keys");
+    assert_description(recurrent_parts, "go with matrices for parts");
+    assert_description(wide_parts, "make no attention");
     assert_description(more_keys, "one key");
+    assert_description(no_latents, "choose nothing");
+    assert_description(no_index, "choose nothing");
+    assert_description(wide_index, "choose nothing");
+    assert_description(many_heads, "choose nothing");
+    assert_description(chunks, "neither with chunks");
+    assert_description(alibi, "ALiBi");
+    assert_description(alibi_scaled, "ALiBi");
+    assert_description(wide_head, "too wide for pools");
+    assert_description(near_router, "table of experts");
+    assert_description(normed_experts, "table of experts");
     assert_description(no_positions, "no positions");
     assert_description(two_kinds, "two kinds");
     assert_description(several_times, "layers");
@@ -218,6 +290,7 @@ main(void)
         by_its_makers_words,
         by_the_librarys_words,
         in_other_ways_it_is_refused,
+        descriptions_of_what_is_usual_are_accepted,
         descriptions_that_say_too_much_are_refused,
     };
 
