@@ -5,8 +5,8 @@
 
 #include "tests/families/more/variants_pools.h"
 
-/* Pools of either kind, of which some are chosen; layers with and without a
- * table of experts. */
+/* Pools of either kind, of which some are chosen, also where nothing turns;
+ * layers with and without a table of experts. */
 void
 variant_pools(struct lmq_hparams *h)
 {
@@ -25,7 +25,7 @@ variant_pools(struct lmq_hparams *h)
     h->layers[0] = LMQ_LAYER_TOKENS;
     h->layers[1] = LMQ_LAYER_OVERLAP;
     h->layers[2] = LMQ_LAYER_POOL | LMQ_LAYER_DENSE;
-    h->layers[3] = LMQ_LAYER_OVERLAP | LMQ_LAYER_FULL;
+    h->layers[3] = LMQ_LAYER_OVERLAP | LMQ_LAYER_FULL | LMQ_LAYER_NOPE;
     h->pool_size = 11;
     h->overlap_size = 3;
     h->index_topk = 6;
