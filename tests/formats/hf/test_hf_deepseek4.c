@@ -154,6 +154,44 @@ START_TEST(in_other_ways_it_is_refused)
     assert_no_small(",'compress_ratios':[0,0]", "names 2 of 8 layers");
     assert_no_small(",'o_groups':0", "'o_groups'");
     assert_no_small(",'partial_rotary_factor':0", "nothing turns");
+    assert_no_small(",'partial_rotary_factor':1.5", "nothing turns");
+    assert_no_small(",'q_lora_rank':0", "'q_lora_rank'");
+    assert_small(",'num_key_value_heads':2,'compress_ratios':[0,0,0,0,0,0,0,"
+                 "0]",
+                 "'num_key_value_heads' 2");
+    assert_small(",'hc_mult':0", "'hc_mult' 0 with 'hc_sinkhorn_iters' 20");
+    assert_small(",'hc_sinkhorn_iters':0",
+                 "'hc_mult' 4 with 'hc_sinkhorn_iters' 0");
+    assert_small(",'swiglu_limit':0", "'swiglu_limit' 0");
+    assert_no_small(",'mlp_layer_types':['moe']", "names 1 of 8 layers");
+    assert_small(",'mlp_layer_types':['moe','moe','moe','moe','moe','moe',"
+                 "'moe','dense']",
+                 "'dense' in 'mlp_layer_types'");
+}
+END_TEST
+
+START_TEST(kinds_of_layers_turn_alike_but_for_the_base)
+{
+    assert_small(",'rope_parameters':{'main':{'partial_rotary_factor':0.25},"
+                 "'compress':{'partial_rotary_factor':0.125}}",
+                 "'partial_rotary_factor' of some layers alone");
+    assert_small(",'rope_parameters':{'main':{'partial_rotary_factor':0.125},"
+                 "'compress':{'partial_rotary_factor':0.25}}",
+                 "'partial_rotary_factor' of some layers alone");
+    assert_small(",'rope_parameters':{'main':{'rope_theta':10000.0}}",
+                 "rotary positions of some layers alone");
+    assert_small(",'rope_parameters':{'compress':{'rope_theta':160000.0}}",
+                 "rotary positions of some layers alone");
+    assert_small(",'rope_parameters':{'main':{'rope_type':'yarn','factor':2,"
+                 "'original_max_position_embeddings':64},'compress':{}}",
+                 "rotary scaling of layers without pools");
+    assert_small(",'rope_scaling':{'type':'linear','factor':4}",
+                 "rotary scaling other than 'yarn'");
+    assert_small(",'rope_scaling':{'type':'yarn','factor':4,"
+                 "'attention_factor':1.5,"
+                 "'original_max_position_embeddings':64}",
+                 "");
+    assert_near(small.h.rope_attention_factor, 1.5);
 }
 END_TEST
 
@@ -290,6 +328,7 @@ main(void)
         by_its_makers_words,
         by_the_librarys_words,
         in_other_ways_it_is_refused,
+        kinds_of_layers_turn_alike_but_for_the_base,
         descriptions_of_what_is_usual_are_accepted,
         descriptions_that_say_too_much_are_refused,
     };
