@@ -233,6 +233,20 @@ START_TEST(glm_5_next)
                  "less than 0");
     assert_wrong(class, "'hc_sinkhorn_iters':1025", "'hc_sinkhorn_iters'");
     assert_wrong(class, "'q_lora_rank':0", "'q_lora_rank'");
+    assert_wrong(class, "'kv_lora_rank':0", "'kv_lora_rank'");
+    assert_wrong(class, "'qk_nope_head_dim':0", "'qk_nope_head_dim'");
+    assert_wrong(class, "'v_head_dim':0", "'v_head_dim'");
+    assert_wrong(class, "'index_topk':0", "'index_topk'");
+    assert_wrong(class, "'index_kpool':0", "'index_kpool', 0");
+    assert_wrong(class, "'index_topk':4000000000,'index_kpool':4000000000",
+                 "'index_kpool', 4000000000");
+    assert_wrong(class, "'index_topk':4000000000,'index_kpool':1",
+                 "'index_kpool', 1");
+    m = read_small(class, "'layer_types':['full_attention','linear_attention',"
+                          "'full_attention','full_attention',"
+                          "'full_attention','full_attention',"
+                          "'full_attention','full_attention']");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, ".x......");
     assert_unsupported(class, "'hc_mult':1", "'hc_mult' 1");
     assert_unsupported(class, "'swiglu_limit':0", "'swiglu_limit' 0");
     assert_unsupported(class, "'qk_rope_head_dim':64",

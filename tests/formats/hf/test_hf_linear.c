@@ -219,6 +219,9 @@ START_TEST(recurrent_gemma_2b)
     assert_wrong(class, "'block_types':[]",
                  "'block_types' in the configuration is empty");
     assert_wrong(class, "'block_types':['recurrent','mlp']", "something else");
+    assert_wrong(class, "'block_types':['recurrent',1]", "something else");
+    m = read_small(class, "'lru_width':80");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "xx.xx.xx");
     assert_unsupported(class, "'attention_bias':true", "'attention_bias' true");
 }
 END_TEST
@@ -289,6 +292,11 @@ START_TEST(the_library_has_other_words_for_a_minimax)
     assert_near(m->h.feed_keep, 4);
     assert_near(m->h.feed_add, 5);
     ck_assert_uint_eq(m->h.rotary_dim, 0);
+    m = read_small(class, "'layer_types':['linear_attention','full_attention',"
+                          "'full_attention','full_attention',"
+                          "'full_attention','full_attention',"
+                          "'full_attention','linear_attention']");
+    assert_layers(&m->h, LMQ_LAYER_DELTA, "x......x");
     assert_unsupported(class, "'model_type':'minimax','rotary_dim':8",
                        "a 'rotary_dim' of 8 of heads of 16: the library's "
                        "class turns all of a head");

@@ -113,6 +113,12 @@ START_TEST(muse_glimmer_counts_layers_from_the_last_one)
                               ",'layer_rope_theta':[0,2e4,2e4]}",
                        "a base of 20000 in 'layer_rope_theta' beside one of "
                        "10000");
+    assert_unsupported(class, "'text_config':{" FEW
+                              ",'layer_rope_theta':[0,5e3,1e4]}",
+                       "a base of 5000 in 'layer_rope_theta' beside one of "
+                       "10000");
+    assert_wrong(class, "'text_config':{" FEW ",'layer_rope_theta':[0,1e4]}",
+                 "names 2 of 3 layers");
     assert_unsupported(class, "'text_config':{" FEW ",'post_norm_eps':0}",
                        "a 'post_norm_eps' of 0");
     assert_unsupported(class, "'text_config':{" FEW ",'qk_scale_factor':0}",
