@@ -9,6 +9,7 @@
 
 #include "formats/hf/hf_config.h"
 #include "formats/model/hparams_check.h"
+#include "runtime/pools/table.h"
 #include "tests/build/suite.h"
 #include "tests/families/more/variants_pools.h"
 #include "tests/families/variants.h"
@@ -321,6 +322,38 @@ START_TEST(descriptions_that_say_too_much_are_refused)
 }
 END_TEST
 
+/* ---- Tables of experts ---- */
+
+/* Rows of 2 of 3 experts, from the second token on. */
+START_TEST(tables_name_experts_that_there_are)
+{
+    static const struct {
+        float table[4];
+        const char *what; /* NULL: it is one */
+    } rows[] = {
+        {{0, 2, 2, 0}, NULL},
+        {{1, 0, 0, 3}, "3 at element 5, expected another one of 3 experts for "
+                       "token 2"},
+        {{-1, 0, 0, 1}, "-1 at element 2"},
+        {{0, 0.5, 0, 1}, "0.5 at element 3"},
+        {{0, 1, 2, 2}, "2 at element 5"},
+    };
+    static struct lmq_hparams h;
+    struct lmq_tensor tensor = {.stored_name = (char[]){"table"}};
+    struct lmq_error err = {0};
+
+    h.n_experts = 3;
+    h.n_experts_used = 2;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ck_assert_int_eq(
+            lmq_table_check(&h, &tensor, 2, rows[i].table, 4, &err),
+            rows[i].what == NULL ? LMQ_OK : LMQ_ERR_FORMAT);
+        ck_assert(rows[i].what == NULL ||
+                  strstr(err.message, rows[i].what) != NULL);
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -331,6 +364,7 @@ main(void)
         kinds_of_layers_turn_alike_but_for_the_base,
         descriptions_of_what_is_usual_are_accepted,
         descriptions_that_say_too_much_are_refused,
+        tables_name_experts_that_there_are,
     };
 
     return RUN_SUITE("hf_deepseek4", tests);

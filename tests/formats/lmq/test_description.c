@@ -613,11 +613,23 @@ attention_alone(struct lmq_hparams *h)
 }
 
 static void
+experts_elsewhere(struct lmq_hparams *h)
+{
+    h->layers[0] = LMQ_LAYER_BARE;
+    h->n_experts = 4;
+    h->n_experts_used = h->expert_dim = 2;
+}
+
+static void
 of_no_feed(struct lmq_hparams *h)
 {
     h->feed_keep = h->feed_add = 3;
-    for (size_t i = 0; i < h->n_layers; i++)
-        h->layers[i] |= LMQ_LAYER_DENSE;
+}
+
+static void
+of_no_feed_here(struct lmq_hparams *h)
+{
+    h->layers[0] |= LMQ_LAYER_DENSE;
 }
 
 static void
@@ -681,6 +693,7 @@ START_TEST(what_has_no_use_is_not_said)
         {recurrences_beside, of_none_alone},
         {feeds_alone, of_no_attention},
         {attention_alone, of_no_feed},
+        {experts_elsewhere, of_no_feed_here},
         {NULL, of_no_pools},
         {pools_that_overlap, of_no_index},
         {NULL, of_no_limit},
