@@ -378,6 +378,27 @@ bool lmq_tensor_is_as_stored(const struct lmq_tensor *tensor);
  * place. */
 bool lmq_tensor_is_plain(const struct lmq_tensor *tensor);
 
+/* Elements [first, first + n) become the whole of it, in another shape. */
+enum lmq_status lmq_tensor_take_elements(struct lmq_tensor *tensor,
+                                         uint64_t first, const uint64_t *dims,
+                                         size_t n_dims,
+                                         struct lmq_error *err);
+
+/* Likewise rows [first, first + n) of a matrix, or elements of its bias. */
+enum lmq_status lmq_tensor_take_rows(const struct lmq_checkpoint *checkpoint,
+                                     struct lmq_tensor *tensor,
+                                     uint64_t first, uint64_t n,
+                                     struct lmq_error *err);
+
+/* Whether its inputs are rows in the source. */
+bool lmq_tensor_is_transposed(const struct lmq_checkpoint *checkpoint,
+                              const struct lmq_tensor *tensor);
+
+/* A tensor that is whole, or a part by now, becomes what the model has. */
+enum lmq_status lmq_tensor_arrange(const struct lmq_checkpoint *checkpoint,
+                                   struct lmq_tensor *tensor,
+                                   struct lmq_error *err);
+
 /* By what the source says of its role, besides what there is. */
 void lmq_tensor_scale(struct lmq_tensor *tensor,
                       const struct lmq_source *source,
