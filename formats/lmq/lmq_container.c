@@ -313,7 +313,7 @@ load_part(struct lmq_input *input, struct lmq_container *container,
           const struct part *part, struct lmq_error *err)
 {
     unsigned char *bytes;
-    uint64_t offset;
+    uint64_t offset = 0;
     size_t size;
     enum lmq_status status =
         read_only_section(input, container, part->type, part->what,
