@@ -87,7 +87,7 @@ const struct family gated_families[] = {
                   .shared_dim = 44, .renormalises = true, .streams = 3,
                   .hyper = true, .hyper_gain = 2, .gate_streams = 10,
                   .grams = "101", .gram_size = 3, .gram_heads = 2,
-                  .gram_dim = 9, .gram_conv = 3, .gram_stop = 7,
+                  .gram_dim = 9, .gram_conv = 3, .gram_stop = 37,
                   .gram_seed = 1234, .gram_base = 30},
     },
     {.name = NULL},
