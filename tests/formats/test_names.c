@@ -249,10 +249,10 @@ START_TEST(rows_in_pairs_and_in_halves_lead_to_each_other)
         struct lmq_rope_rows rows;
         uint64_t halves[8];
     } cases[] = {
-        {{8, 0, 8, false}, {0, 4, 1, 5, 2, 6, 3, 7}},
-        {{8, 0, 4, false}, {0, 2, 1, 3, 4, 5, 6, 7}},
-        {{8, 4, 4, false}, {0, 1, 2, 3, 4, 6, 5, 7}},
-        {{8, 0, 0, false}, {0, 1, 2, 3, 4, 5, 6, 7}},
+        {{8, 0, 8, false, false}, {0, 4, 1, 5, 2, 6, 3, 7}},
+        {{8, 0, 4, false, false}, {0, 2, 1, 3, 4, 5, 6, 7}},
+        {{8, 4, 4, false, false}, {0, 1, 2, 3, 4, 6, 5, 7}},
+        {{8, 0, 0, false, false}, {0, 1, 2, 3, 4, 5, 6, 7}},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
