@@ -112,7 +112,7 @@ lmq_gguf_read_marks(struct lmq_gguf_reader *r, const char *name,
                         r->key, r->h->n_layers);
     for (uint32_t i = 0; i < r->h->n_layers; i++)
         if ((lmq_gguf_item_int(list, i) != 0) == marked_by)
-            r->h->layers[i] |= (uint16_t)kind;
+            r->h->layers[i] |= (uint32_t)kind;
     return LMQ_OK;
 }
 
@@ -534,7 +534,7 @@ lmq_gguf_finish_cohere2_experts(struct lmq_hparams *h,
     lmq_gguf_finish_still_full(h, evidence);
     for (uint32_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_is(h, i, LMQ_LAYER_DENSE))
-            h->layers[i] &= (uint16_t)~LMQ_LAYER_NOPE;
+            h->layers[i] &= (uint32_t)~LMQ_LAYER_NOPE;
     if (h->shared_dim == 0)
         return;
     h->router_scale *= 0.5;

@@ -185,7 +185,7 @@ lmq_hf_mark(struct lmq_hf_config *config, int64_t layer,
             enum lmq_layer_kind kind)
 {
     if (layer >= 0 && layer < lmq_hf_layers(config))
-        config->hparams->layers[layer] |= (uint16_t)kind;
+        config->hparams->layers[layer] |= (uint32_t)kind;
 }
 
 void
@@ -193,7 +193,7 @@ lmq_hf_unmark(struct lmq_hf_config *config, int64_t layer,
               enum lmq_layer_kind kind)
 {
     if (layer >= 0 && layer < lmq_hf_layers(config))
-        config->hparams->layers[layer] &= (uint16_t)~(unsigned)kind;
+        config->hparams->layers[layer] &= (uint32_t)~(unsigned)kind;
 }
 
 uint32_t

@@ -48,7 +48,7 @@ struct lmq_hparams {
     uint32_t context;        /* positions it was trained for */
     uint32_t context_end;    /* behind so many another computation begins; 0:
                                 it never does */
-    uint16_t layers[LMQ_MAX_LAYERS]; /* bits of lmq_layer_kind */
+    uint32_t layers[LMQ_MAX_LAYERS]; /* bits of lmq_layer_kind */
     /* Of each layer, in place of n_heads and the like; 0: these. */
     uint32_t layer_heads[LMQ_MAX_LAYERS];
     uint32_t layer_kv_heads[LMQ_MAX_LAYERS];

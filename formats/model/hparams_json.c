@@ -216,7 +216,7 @@ read_layers(const struct lmq_field *f, const json_t *list,
                             "the model's %s name a layer that it does not "
                             "have",
                             f->key);
-        hparams->layers[number] |= (uint16_t)f->bit;
+        hparams->layers[number] |= (uint32_t)f->bit;
     }
     return LMQ_OK;
 }

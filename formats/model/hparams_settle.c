@@ -13,7 +13,7 @@ static void
 clear_layers(struct lmq_hparams *h, enum lmq_layer_kind kind)
 {
     for (size_t i = 0; i < LMQ_MAX_LAYERS; i++)
-        h->layers[i] &= (uint16_t)~(unsigned)kind;
+        h->layers[i] &= (uint32_t)~(unsigned)kind;
 }
 
 /* What a kind of scaling does not compute with is as it usually is. */
@@ -90,9 +90,9 @@ settle_delta(struct lmq_hparams *h, const struct lmq_hparams *usual)
         if (lmq_layer_is(h, i, LMQ_LAYER_DELTA)) {
             has_delta = true;
             if (lmq_layer_only_recurs(h, i))
-                h->layers[i] &= (uint16_t)~(LMQ_LAYER_FULL | LMQ_LAYER_NOPE);
+                h->layers[i] &= (uint32_t)~(LMQ_LAYER_FULL | LMQ_LAYER_NOPE);
         } else {
-            h->layers[i] &= (uint16_t)~LMQ_LAYER_BESIDE;
+            h->layers[i] &= (uint32_t)~LMQ_LAYER_BESIDE;
         }
     bool has_keys = !lmq_is_convolution(h) && !lmq_is_lru(h);
     if (has_delta && !has_keys)
@@ -190,7 +190,7 @@ settle_sinks(struct lmq_hparams *h)
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
         if (!lmq_layer_has_attention(h, i))
-            h->layers[i] &= (uint16_t)~LMQ_LAYER_SINKLESS;
+            h->layers[i] &= (uint32_t)~LMQ_LAYER_SINKLESS;
         else
             has_any |= lmq_layer_has_sinks(h, i);
     h->has_sinks = has_any;
@@ -209,7 +209,7 @@ settle_halves(struct lmq_hparams *h)
             never |= LMQ_LAYER_FULL | LMQ_LAYER_NOPE;
         if (lmq_layer_is(h, i, LMQ_LAYER_BARE))
             never |= LMQ_LAYER_DENSE;
-        h->layers[i] &= (uint16_t)~never;
+        h->layers[i] &= (uint32_t)~never;
     }
 }
 
@@ -297,7 +297,7 @@ settle_sparse(struct lmq_hparams *h)
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
         if (!lmq_layer_is_sparse(h, i))
-            h->layers[i] &= (uint16_t)~LMQ_LAYER_SPARSE;
+            h->layers[i] &= (uint32_t)~LMQ_LAYER_SPARSE;
         has_any |= lmq_layer_is_sparse(h, i);
     }
     if (!has_any)
@@ -313,11 +313,11 @@ settle_limits(struct lmq_hparams *h)
         if (lmq_layer_act_limit(h, i) > 0)
             has_any = true;
         else
-            h->layers[i] &= (uint16_t)~LMQ_LAYER_LIMITED;
+            h->layers[i] &= (uint32_t)~LMQ_LAYER_LIMITED;
         if (lmq_layer_expert_act_limit(h, i) > 0)
             has_experts = true;
         else
-            h->layers[i] &= (uint16_t)~LMQ_LAYER_LIMITED_EXPERTS;
+            h->layers[i] &= (uint32_t)~LMQ_LAYER_LIMITED_EXPERTS;
     }
     if (!has_any)
         h->act_limit = 0;
@@ -522,9 +522,9 @@ settle_pools(struct lmq_hparams *h)
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
         if (!lmq_layer_has_attention(h, i))
-            h->layers[i] &= (uint16_t)~(LMQ_LAYER_POOL | LMQ_LAYER_OVERLAP);
+            h->layers[i] &= (uint32_t)~(LMQ_LAYER_POOL | LMQ_LAYER_OVERLAP);
         if (!lmq_layer_has_experts(h, i))
-            h->layers[i] &= (uint16_t)~LMQ_LAYER_TOKENS;
+            h->layers[i] &= (uint32_t)~LMQ_LAYER_TOKENS;
         has_attention |= lmq_layer_has_attention(h, i);
         kinds |= h->layers[i];
     }

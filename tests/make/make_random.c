@@ -99,7 +99,7 @@ describe_blocks(struct lmq_hparams *h)
     h->glu_limits_experts = once_in(3);
     h->glu_offset = perhaps(0.5, 1);
     for (uint32_t i = 0; i < h->n_layers; i++)
-        h->layers[i] = (uint16_t)(
+        h->layers[i] = (uint32_t)(
             from_to(0, 7) | (once_in(4) ? LMQ_LAYER_SINKLESS : 0) |
             (once_in(4) ? LMQ_LAYER_AFTER : 0));
     h->has_attn_gate = once_in(4);
@@ -169,7 +169,7 @@ describe_attention(struct lmq_hparams *h)
         h->n_kv_heads = h->n_heads;
         h->kv_lora_rank = from_to(1, 9);
         for (uint32_t i = 0; i < h->n_layers; i++)
-            h->layers[i] &= (uint16_t)~LMQ_LAYER_BESIDE;
+            h->layers[i] &= (uint32_t)~LMQ_LAYER_BESIDE;
         h->q_lora_rank = once_in(2) ? from_to(1, 9) : 0;
         h->latent_eps = once_in(2) ? number(1e-7, 1e-2) : 0;
         h->head_dim += 2;
@@ -498,7 +498,7 @@ describe_kept(struct lmq_hparams *h)
     h->n_streams = h->residual_rank = h->norm_gate_rank = 0;
     h->has_normed_residual = once_in(2);
     for (uint32_t i = 0; i < h->n_layers; i++) {
-        h->layers[i] &= (uint16_t)~(LMQ_LAYER_BESIDE | LMQ_LAYER_GRAMS);
+        h->layers[i] &= (uint32_t)~(LMQ_LAYER_BESIDE | LMQ_LAYER_GRAMS);
         if (lmq_layer_norm_place(h, i) == LMQ_NORMS_AFTER)
             h->has_normed_residual = false;
     }

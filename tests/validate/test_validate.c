@@ -405,7 +405,7 @@ START_TEST(models_whose_layers_have_other_tensors_are_other_models)
         lmq_hparams_init(&a);
         a.n_layers = 2;
         b = a;
-        b.layers[1] |= (uint16_t)bits[i];
+        b.layers[1] |= (uint32_t)bits[i];
         ck_assert_ptr_nonnull(lmq_hparams_difference(&a, &b));
     }
     b = a;

@@ -47,7 +47,7 @@ read_limit(struct lmq_gguf_reader *r, const char *name, double *limit,
             lmq_hparams_refuse(h, "layers that differ in '%s'", name);
         else
             *limit = number;
-        h->layers[i] |= (uint16_t)kind;
+        h->layers[i] |= (uint32_t)kind;
     }
     return LMQ_OK;
 }
@@ -63,7 +63,7 @@ read_gate_limit(struct lmq_gguf_reader *r, const char *name, double *limit)
 
     for (uint32_t i = 0; i < h->n_layers; i++) {
         n += lmq_layer_is(h, i, LMQ_LAYER_LIMITED_EXPERTS);
-        h->layers[i] &= (uint16_t)~LMQ_LAYER_LIMITED_EXPERTS;
+        h->layers[i] &= (uint32_t)~LMQ_LAYER_LIMITED_EXPERTS;
     }
     if (n > 0 && n < h->n_layers)
         lmq_hparams_refuse(h, "layers that differ in '%s'", name);
