@@ -99,7 +99,7 @@ compare(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
 enum lmq_status
 lmq_grams_compare(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 {
-    enum lmq_status status = LMQ_OK;
+    enum lmq_status status = lmq_grams_check(&checkpoint->hparams, err);
 
     for (size_t i = 0; i < checkpoint->n_tensors && status == LMQ_OK &&
                        checkpoint->hparams.n_gram_factors > 0;
