@@ -113,7 +113,7 @@ is_free(const struct lmq_field *field, const struct lmq_hparams *h)
     return field->type == LMQ_FIELD_REAL ||
            field->type == LMQ_FIELD_FACTORS ||
            (field->type == LMQ_FIELD_LAYERS &&
-            (field->bit == LMQ_LAYER_NOPE ||
+            ((field->bit == LMQ_LAYER_NOPE && !h->has_whole_still) ||
              (field->bit == LMQ_LAYER_FULL && is_alike))) ||
            field->offset == LMQ_FIELD(layer_input_vocab) ||
            field->offset == LMQ_FIELD(context) ||

@@ -416,6 +416,12 @@ START_TEST(models_whose_layers_have_other_tensors_are_other_models)
     a.n_borrowing = b.n_borrowing = 0;
     a.full_head_dim = b.full_head_dim = 8;
     ck_assert_str_eq(lmq_hparams_difference(&a, &b), "full_layers");
+    a.full_head_dim = b.full_head_dim = 0;
+    b.layers[1] = LMQ_LAYER_NOPE;
+    a.kv_lora_rank = b.kv_lora_rank = 8;
+    ck_assert_ptr_null(lmq_hparams_difference(&a, &b));
+    a.has_whole_still = b.has_whole_still = true;
+    ck_assert_str_eq(lmq_hparams_difference(&a, &b), "still_layers");
 }
 END_TEST
 
