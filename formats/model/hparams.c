@@ -172,8 +172,10 @@ lmq_layer_is_late(const struct lmq_hparams *hparams, size_t layer)
 {
     size_t end = hparams->n_layers;
 
-    /* What borrows, or only feeds, makes nothing. */
+    /* What borrows, or only feeds, makes nothing, unless it looks at what
+     * tokens were before. */
     while (end > layer + 1 &&
+           !lmq_layer_is(hparams, end - 1, LMQ_LAYER_GRAMS) &&
            (lmq_layer_borrows(hparams, end - 1) ||
             !lmq_layer_mixes(hparams, end - 1)))
         end--;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/checkpoint/checkpoint.h"
+#include "formats/grams/tables.h"
 #include "formats/lmq/lmq.h"
 #include "formats/model/hparams_check.h"
 #include "formats/model/hparams_fields.h"
@@ -545,6 +547,35 @@ START_TEST(what_streams_are_given_of_tokens_is_checked)
 }
 END_TEST
 
+/* Before anything is compared with what a file has of them. */
+START_TEST(more_rows_than_there_can_be_are_not_compared)
+{
+    static struct lmq_checkpoint checkpoint;
+    struct lmq_hparams *h = &checkpoint.hparams;
+    struct lmq_error err = {0};
+
+    variant_base(h);
+    variant_gated(h);
+    ck_assert_int_eq(lmq_grams_compare(&checkpoint, &err), LMQ_OK);
+    h->gram_heads = 512;
+    ck_assert_int_eq(lmq_grams_compare(&checkpoint, &err), LMQ_ERR_FORMAT);
+}
+END_TEST
+
+/* Layers behind it that are given something of all tokens need them. */
+START_TEST(a_layer_before_one_that_sees_all_tokens_is_not_late)
+{
+    static struct lmq_hparams h;
+
+    lmq_hparams_init(&h);
+    h.n_layers = 2;
+    h.layers[1] = LMQ_LAYER_FEED;
+    ck_assert(lmq_layer_is_late(&h, 0));
+    h.layers[1] |= LMQ_LAYER_GRAMS;
+    ck_assert(!lmq_layer_is_late(&h, 0));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -557,6 +588,8 @@ main(void)
         the_schema_refuses,
         streams_that_are_read_together_go_with_little_else,
         what_streams_are_given_of_tokens_is_checked,
+        more_rows_than_there_can_be_are_not_compared,
+        a_layer_before_one_that_sees_all_tokens_is_not_late,
     };
 
     return RUN_SUITE("description", tests);
