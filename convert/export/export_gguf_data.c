@@ -24,6 +24,7 @@
 #include "convert/q8_rows.h"
 #include "quantize/dtype.h"
 #include "quantize/group.h"
+#include "runtime/pools/table.h"
 
 /* Elements of a piece. */
 #define PIECE ((size_t)1 << 17)
@@ -319,6 +320,9 @@ write_range(void *context, const struct lmq_range *range, void *state,
                 : lmq_checkpoint_read(checkpoint, source, range->at, range->n,
                                       worker->x, &worker->reader.scratch, err);
 
+    if (status == LMQ_OK && target->type == LMQ_GGUF_STORED_I32)
+        status = lmq_table_check(&checkpoint->hparams, source, range->at,
+                                 worker->x, range->n, err);
     for (uint64_t i = 0; i < n_rows && status == LMQ_OK; i++)
         if (!encode_row(&cost, target, worker, is_int8,
                         lmq_rope_row_to_halves(&pairs, row + i) - row,

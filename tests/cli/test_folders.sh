@@ -121,6 +121,8 @@ dd if=whole of=$weights bs=1 skip=$((head + at + 4)) seek=$((head + at)) \
     count=4 conv=notrunc 2> /dev/null
 expect 3 "$lmquant" convert named twice.lmq
 says "at element 1, expected another one of 6 experts for token 0"
+expect 3 "$lmquant" export --to gguf named twice.gguf
+says "at element 1, expected another one of 6 experts for token 0"
 LC_ALL=C sed 's/\(tid2eid":{"dtype":"\)F32/\1I32/' whole > $weights
 expect 3 "$lmquant" convert named none.lmq
 says "expected another one of 6 experts for token 0"
@@ -280,7 +282,6 @@ says "lmquant: more/tokenizer.json: the model 'Other' is not supported"
 expect 3 "$lmquant" run more "Once"
 says "lmquant: more: tokenizer.json is no tokenizer that is known here"
 
-rm -r cut
 copy_model cut
 echo '{"bos_token": ' > cut/tokenizer_config.json
 expect 0 "$lmquant" convert cut cut.lmq
