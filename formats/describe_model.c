@@ -215,6 +215,7 @@ say_shared(json_t **words, const struct lmq_hparams *h)
 {
     uint32_t n_pool = count_layers(h, LMQ_LAYER_POOL);
     uint32_t n_overlap = count_layers(h, LMQ_LAYER_OVERLAP);
+    uint32_t n_index = count_layers(h, LMQ_LAYER_INDEX);
 
     if (h->has_turned_values)
         say(words, "values that are the keys, turned back");
@@ -224,6 +225,9 @@ say_shared(json_t **words, const struct lmq_hparams *h)
     if (n_overlap > 0)
         say(words, "pools of %u positions that overlap in %u of %u layers",
             h->overlap_size, n_overlap, h->n_layers);
+    if (n_index > 0)
+        say(words, "positions that are seen chosen in %u of %u layers",
+            n_index, h->n_layers);
     if (h->index_topk > 0)
         say(words, "of which %u are chosen by %u heads of %u dimensions",
             h->index_topk, h->n_index_heads, h->index_dim);

@@ -39,6 +39,7 @@
 #include "runtime/layer/gating.h"
 #include "runtime/layer/heads.h"
 #include "runtime/pools/heads_out.h"
+#include "runtime/pools/indexer.h"
 #include "runtime/layer/inputs.h"
 #include "runtime/layer/latent.h"
 #include "runtime/layer/norm.h"
@@ -537,7 +538,8 @@ remember(const struct lmq_model *model, size_t index, struct lmq_kv *kv,
     const struct lmq_attention_part *part = &model->layers[index].attention;
     const struct lmq_matrix *matrices[] = {
         &part->norm_gate.a, &part->norm_gate.b, &part->gated.down,
-        &part->gated.up, &part->k, &part->v, &part->kv_a};
+        &part->gated.up, &part->k, &part->v, &part->kv_a,
+        &part->index_k, &part->index_weights};
     struct lmq_expected expected = {0};
     double weights = 0;
 
@@ -570,6 +572,7 @@ keep_last(const struct lmq_hparams *h, struct lmq_work *work, size_t n,
     if (width > 0)
         memmove(work->inputs, work->inputs + (n - n_last) * width,
                 n_last * width * sizeof(*work->inputs));
+    lmq_index_keep_last(h, work, n, n_last);
 }
 
 bool

@@ -152,8 +152,14 @@ widen_sizes(const struct lmq_hparams *h, size_t layer, enum lmq_kv_type type,
     size_t n = size == 0 ? 0 : context / size;
     size_t bytes, index = 0, recent;
 
+    if (lmq_layer_chooses(h, layer)) {
+        if (!lmq_size_mul(context, h->index_dim, &index))
+            index = SIZE_MAX / 2; /* fails when allocated */
+        most->index = lmq_size_max(most->index, index);
+    }
     if (size == 0)
         return;
+    index = 0;
     if (!lmq_size_mul(n, lmq_row_bytes(types[type].keys, h->head_dim),
                       &bytes) ||
         !lmq_size_mul(lmq_recent(h, layer), lmq_recent_width(h, layer),
@@ -183,12 +189,16 @@ sizes_of(const struct lmq_hparams *h, size_t layer, enum lmq_kv_type type,
 static bool
 make_pools(struct lmq_kv *kv, const struct pool_sizes *sizes)
 {
+    if (sizes->index > 0) {
+        kv->index = lmq_mem_aligned(sizes->index, sizeof(*kv->index));
+        if (kv->index == NULL)
+            return false;
+    }
     if (sizes->recent == 0)
         return true;
     kv->pools = lmq_mem_aligned(sizes->pools + 1, 1);
-    kv->index = lmq_mem_aligned(sizes->index + 1, sizeof(*kv->index));
     kv->recent = lmq_mem_aligned(sizes->recent, sizeof(*kv->recent));
-    return kv->pools != NULL && kv->index != NULL && kv->recent != NULL;
+    return kv->pools != NULL && kv->recent != NULL;
 }
 
 /* What a layer remembers of that which is made of the last tokens. */

@@ -47,7 +47,8 @@ struct lmq_kv {
     float *state; /* (value heads, key dim, value dim) */
     float *tail;  /* (conv_width - 1, channels) */
     unsigned char *pools; /* (context / positions of a pool, width of a key) */
-    float *index; /* (the same, index_dim): those of what chooses */
+    float *index; /* (the same, or context, index_dim): those of what chooses,
+                     or its keys */
     float *recent; /* (lmq_recent(), lmq_recent_width()) */
     /* Of a layer that is given something of the last tokens, position p at p %
      * the number of rows: (lmq_gram_reach(), n_streams * dim), (gram_size). */

@@ -134,6 +134,9 @@ struct lmq_attention_part {
     struct lmq_pool index_pool;
     struct lmq_matrix index_q;       /* (heads * dim, q_lora_rank) */
     struct lmq_matrix index_weights; /* (heads, dim) */
+    /* What chooses among positions has these two, and */
+    struct lmq_matrix index_k;       /* (dim of the index, dim) */
+    struct lmq_gain index_k_norm;
     /* Recurrent layers: q, k, v, gate, out, and */
     struct lmq_matrix delta_alpha, delta_beta; /* (steps, dim), (value heads,
                                         dim) */

@@ -253,18 +253,19 @@ list_pools(struct list *list, struct lmq_work *work,
     for (size_t i = 0; i < h->n_layers; i++)
         if (lmq_layer_pool(h, i) > 0)
             width = lmq_size_max(width, lmq_pool_width(h, i));
-    if (width == 0)
-        return;
-    add(list, &work->pool_kv, n, width, sizeof(float));
-    add(list, &work->pool_gate, n, width, sizeof(float));
+    if (width > 0) {
+        add(list, &work->pool_kv, n, width, sizeof(float));
+        add(list, &work->pool_gate, n, width, sizeof(float));
+    }
     if (h->index_topk == 0)
         return;
     add(list, &work->index_kv, n, lmq_index_width(h), sizeof(float));
-    add(list, &work->index_gate, n, lmq_index_width(h), sizeof(float));
+    if (width > 0)
+        add(list, &work->index_gate, n, lmq_index_width(h), sizeof(float));
     add(list, &work->index_q, n, (size_t)h->n_index_heads * h->index_dim,
         sizeof(float));
     add(list, &work->index_weights, n, h->n_index_heads, sizeof(float));
-    add(list, &work->chosen, n, work->context / h->overlap_size + 1, 1);
+    add(list, &work->chosen, n, lmq_choice_bytes(h, work->context), 1);
 }
 
 static void
@@ -273,6 +274,9 @@ list_thread_pools(struct list *list, struct lmq_thread_work *thread,
 {
     size_t half = lmq_hparams_rotary_dim(h) / 2;
 
+    if (h->index_topk > 0)
+        add(list, &thread->worths, 8, lmq_choice_bytes(h, context),
+            sizeof(float));
     if (!lmq_has_pools(h))
         return;
     add(list, &thread->pool_weights, 2,
@@ -281,9 +285,6 @@ list_thread_pools(struct list *list, struct lmq_thread_work *thread,
         sizeof(float));
     add(list, &thread->pool_cosines, 1, half, sizeof(float));
     add(list, &thread->pool_sines, 1, half, sizeof(float));
-    if (h->index_topk > 0)
-        add(list, &thread->worths, 1, context / h->overlap_size + 1,
-            sizeof(float));
 }
 
 /* The buffers of a work whose sizes are filled in. */

@@ -107,9 +107,9 @@ struct lmq_work {
     float *out_latent; /* (batch, heads, kv_lora_rank) */
     float *out_a;     /* (batch, n_out_groups * out_rank) */
     float *pool_kv, *pool_gate; /* (batch, widest that layers pool) */
-    float *index_kv, *index_gate; /* (batch, 2 * index_dim) */
+    float *index_kv, *index_gate; /* (batch, 2 * index_dim), or keys */
     float *index_q, *index_weights; /* (batch, index heads * dim, heads) */
-    unsigned char *chosen; /* (batch, pools): whether a token sees it */
+    unsigned char *chosen; /* (batch, lmq_choice_bytes()): what a token sees */
     float *slopes;    /* (heads), of ALiBi */
     struct lmq_angles angles[LMQ_ROPE_KINDS];
     size_t angles_at, n_angles; /* the positions that they are of */

@@ -36,6 +36,7 @@ input_of(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_ATTN_KV_A:
     case LMQ_ROLE_POOL_KV:
     case LMQ_ROLE_POOL_GATE:
+    case LMQ_ROLE_INDEX_K:
     case LMQ_ROLE_INDEX_KV:
     case LMQ_ROLE_INDEX_GATE:
     case LMQ_ROLE_STATE_Q:

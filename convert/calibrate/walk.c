@@ -52,6 +52,8 @@ lmq_walk_bytes(const struct lmq_model *model, const struct lmq_corpus *corpus,
     double inputs = 4 * (double)corpus->n_tokens * (double)lmq_inputs_width(h);
     double streams = 4 * (double)corpus->n_tokens *
                          (double)(h->dim + lmq_streams_width(h)) +
+                     (double)corpus->n_tokens *
+                         (double)lmq_kept_choice(h, context) +
                      (double)corpus->n_windows *
                          lmq_kv_lent_bytes(model, LMQ_KV_F32, context);
 
@@ -87,7 +89,10 @@ make_streams(const struct lmq_walk *walk, struct lmq_streams *streams)
         return false;
     streams->x = lmq_mem_aligned(n_floats, sizeof(float));
     streams->further = lmq_mem_aligned(n_further + 1, sizeof(float));
+    streams->choices = lmq_mem_aligned(
+        n_tokens + 1, lmq_kept_choice(h, walk->context) + 1);
     return streams->x != NULL && streams->further != NULL &&
+           streams->choices != NULL &&
            make_lent(walk, streams);
 }
 
@@ -100,6 +105,7 @@ free_streams(const struct lmq_walk *walk, struct lmq_streams *streams)
     free(streams->lent);
     lmq_mem_free(streams->x);
     lmq_mem_free(streams->further);
+    lmq_mem_free(streams->choices);
 }
 
 static enum lmq_status
@@ -144,6 +150,9 @@ point_at(struct lmq_walk *walk, const struct lmq_streams *streams,
     walk->work.x = streams->x + token * h->dim;
     walk->work.streams = streams->further + token * lmq_streams_width(h);
     walk->work.inputs = walk->inputs + token * lmq_inputs_width(h);
+    size_t choice = lmq_kept_choice(h, walk->context);
+    if (choice > 0)
+        walk->work.chosen = streams->choices + token * choice;
 }
 
 enum lmq_status

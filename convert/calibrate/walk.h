@@ -15,6 +15,8 @@
 struct lmq_streams {
     float *x;            /* (n_tokens, dim) */
     float *further;      /* (n_tokens, n_streams - 1, dim) */
+    unsigned char *choices; /* (n_tokens, lmq_kept_choice()): what layers see
+                               that follow one which chooses */
     struct lmq_kv *lent; /* (n_windows, LMQ_KV_LENDERS) */
 };
 

@@ -66,7 +66,12 @@ struct course {
 static struct lmq_rope_rows
 paired_rows(const struct lmq_gguf_plan *plan, const struct lmq_tensor *tensor)
 {
-    return plan->family->gguf.has_rotary_pairs
+    const struct lmq_gguf_form *form = &plan->family->gguf;
+    bool is_paired = form->has_rotary_pairs &&
+                     !(form->has_index_halves &&
+                       lmq_role_is_of_index(tensor->place.role));
+
+    return is_paired
                ? lmq_rope_rows(&plan->checkpoint->hparams, &tensor->place)
                : (struct lmq_rope_rows){0};
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "formats/model/pools.h"
 #include "formats/model/rope_scaling.h"
 
 /* All heads together must be as wide as the model. */
@@ -228,7 +229,7 @@ scale_of_all(const struct lmq_hparams *h)
     return h->rope_factor > 1 ? (gain - 1) / (0.1 * log(h->rope_factor)) : 1;
 }
 
-/* It turns what chooses pools by matrices of this size at least. */
+/* It turns what chooses by matrices of this size at least. */
 #define INDEX_UNIT 64
 
 /* Those of hyper-connections; and what must be there beside them. */
@@ -249,11 +250,19 @@ note_hyper(const struct lmq_gguf_plan *plan, const char *name)
                       "llama.cpp does not load this '%s': it wants routers "
                       "with a correction",
                       name);
+}
+
+static void
+note_index(const struct lmq_gguf_plan *plan, const char *name)
+{
+    const struct lmq_hparams *h = &plan->written;
+
     if (h->index_dim % INDEX_UNIT != 0)
         lmq_notes_add(plan->notes,
                       "llama.cpp does not compute this '%s': it wants what "
-                      "chooses pools in multiples of %d dimensions, not %u",
-                      name, INDEX_UNIT, h->index_dim);
+                      "chooses %s in multiples of %d dimensions, not %u",
+                      name, lmq_has_pools(h) ? "pools" : "positions",
+                      INDEX_UNIT, h->index_dim);
 }
 
 static void
@@ -286,7 +295,8 @@ note_rope(const struct lmq_gguf_plan *plan, const char *name)
         other_than(h->rope_local_theta, h->rope_theta))
         note_other(plan, name, "has one base for windows and all");
     if (is_yarn && (plan->family->gguf.keys & LMQ_GGUF_LATENT) != 0 &&
-        strcmp(name, "deepseek2") != 0 && other_than(scale_of_all(h), 1))
+        strcmp(name, "deepseek2") != 0 && strcmp(name, "deepseek32") != 0 &&
+        other_than(scale_of_all(h), 1))
         note_other(plan, name, "takes 1 for mscale");
     if (is_yarn && (plan->family->gguf.keys & LMQ_GGUF_POOLS) != 0 &&
         other_than(h->rope_attention_factor, 1))
@@ -349,6 +359,7 @@ lmq_gguf_note_limits(const struct lmq_gguf_plan *plan)
                       name);
     note_streams(plan, name);
     note_hyper(plan, name);
+    note_index(plan, name);
     for (uint32_t i = 0; strcmp(name, "deci") == 0 && i < h->n_layers; i++)
         if (lmq_layer_mixes(h, i) && !lmq_layer_has_feed(h, i)) {
             note_other(plan, name,

@@ -350,7 +350,8 @@ check_biases(const struct lmq_gguf_plan *plan, struct lmq_error *err)
         bool is_bias = place->part == LMQ_PART_BIAS;
         bias.part = LMQ_PART_BIAS;
         if (place->role == LMQ_ROLE_ROUTER_CORRECTION ||
-            place->role == LMQ_ROLE_DELTA_ALPHA)
+            place->role == LMQ_ROLE_DELTA_ALPHA ||
+            place->role == LMQ_ROLE_INDEX_K_NORM)
             continue;
         if (is_bias && (kind & may) == 0)
             return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
@@ -598,7 +599,7 @@ lmq_gguf_plan_make(struct lmq_checkpoint *checkpoint, const char *type,
                         "understand %s",
                         h->unsupported[0] == '\0' ? "this one"
                                                   : h->unsupported);
-    plan->family = lmq_gguf_family_for(h->architecture);
+    plan->family = lmq_gguf_family_for(h);
     if (plan->family == NULL) {
         lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
                  "GGUF has no name for the architecture '%s'",

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "formats/checkpoint/checkpoint.h"
 #include "formats/checkpoint/fused.h"
+#include "formats/model/pools.h"
 #include "quantize/blocks.h"
 
 /* ---- Parts ---- */
@@ -210,7 +211,13 @@ lmq_tensor_arrange(const struct lmq_checkpoint *checkpoint,
         transpose(tensor);
     arrange_blocks(&checkpoint->hparams, tensor);
     arrange_delta(checkpoint, tensor);
-    if (source->has_rotary_pairs || source->turns_back)
+    if (lmq_role_is_of_index(tensor->place.role) &&
+        lmq_chooses(&checkpoint->hparams))
+        tensor->view.pairs = lmq_rope_index_rows(
+            &checkpoint->hparams, &tensor->place,
+            source->has_index_halves || !source->has_rotary_pairs,
+            source->has_last_index);
+    else if (source->has_rotary_pairs || source->turns_back)
         arrange_pairs(checkpoint, tensor);
     if (source->norms_less_one && is_norm(tensor->place.role) &&
         !(source->has_whole_last_norm &&

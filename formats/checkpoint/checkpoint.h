@@ -142,6 +142,8 @@ struct lmq_apart {
 /* How a source arranges what we keep apart (split.c puts it in order). */
 struct lmq_source {
     bool has_rotary_pairs;  /* the two of a pair stand side by side */
+    bool has_index_halves;  /* but not in what chooses positions */
+    bool has_last_index;    /* there the last of a head turn, not the first */
     bool turns_back;        /* positions turn the other way */
     bool is_transposed;     /* matrices of layers have inputs as rows */
     bool norms_less_one;    /* norm weights are stored minus 1 */
@@ -184,8 +186,9 @@ struct lmq_source {
     bool learns_frequencies; /* of RoPE: a tensor has logarithms of what they
                                 are multiplied by */
     uint32_t n_chosen;      /* an indexer chooses so many positions to be seen;
-                               it is left out, and the context is as long at
-                               most: of that all is seen. 0: there is none */
+                               unless a description has that and the files have
+                               it, it is left out, and the context is as long
+                               at most: of that all is seen. 0: there is none */
 };
 
 struct lmq_checkpoint {

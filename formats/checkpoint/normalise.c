@@ -249,6 +249,41 @@ has_no_choice(const struct lmq_checkpoint *checkpoint,
            lmq_layer_has_table(h, (size_t)place.layer);
 }
 
+/* Whether a layer has what chooses positions. */
+static bool
+is_of_chooser(const struct lmq_checkpoint *checkpoint,
+              const struct lmq_tensor *tensor, bool chooses)
+{
+    int32_t layer = lmq_name_layer(tensor->stored_name);
+
+    return strstr(tensor->stored_name, ".indexer.") != NULL && layer >= 0 &&
+           layer < (int32_t)checkpoint->hparams.n_layers &&
+           lmq_layer_chooses(&checkpoint->hparams, (size_t)layer) == chooses;
+}
+
+/* Files may lack what chooses: then the context ends where not all is seen. */
+static void
+adopt_index(struct lmq_checkpoint *checkpoint)
+{
+    struct lmq_hparams *h = &checkpoint->hparams;
+    uint32_t n = checkpoint->source.n_chosen;
+    bool has_any = false;
+
+    if (n == 0 || !checkpoint->has_model || !lmq_chooses(h))
+        return;
+    for (size_t i = 0; i < checkpoint->n_tensors; i++)
+        has_any |= is_of_chooser(checkpoint, &checkpoint->tensors[i], true);
+    if (has_any) {
+        checkpoint->source.n_chosen = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        h->layers[i] &= ~(uint32_t)LMQ_LAYER_INDEX;
+    h->context_end = n;
+    if (h->context > n)
+        h->context = n;
+}
+
 /* Rotary tables, causal masks and the like are computed here; heads for
  * several tokens at a time (DeepSeek V3) are layers behind the last one. */
 static const char *
@@ -272,6 +307,9 @@ excuse(const struct lmq_checkpoint *checkpoint,
         return "it chooses among more tokens than the context has";
     if (lmq_tensor_is_of_grams(tensor))
         return "the description says it";
+    if (lmq_chooses(&checkpoint->hparams) &&
+        is_of_chooser(checkpoint, tensor, false))
+        return "its layer sees what an earlier one chooses";
     if (is_unused(checkpoint, tensor))
         return "its layer uses the keys and values of another one";
     if (follows_no_experts(checkpoint, tensor))
@@ -504,6 +542,7 @@ find_places(struct lmq_checkpoint *checkpoint, struct lmq_error *err)
 
     if (compared != LMQ_OK)
         return compared;
+    adopt_index(checkpoint);
     drop_ignorable(checkpoint);
     if (checkpoint->n_tensors == 0 && !checkpoint->format->is_canonical)
         return lmq_fail(err, LMQ_ERR_FORMAT, 0, "holds no tensors");

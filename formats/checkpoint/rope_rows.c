@@ -16,6 +16,15 @@ last_of(uint32_t head_dim, uint32_t rotary)
                                   .n = rotary};
 }
 
+/* And those of which the first do. */
+static struct lmq_rope_rows
+first_of(uint32_t head_dim, uint32_t rotary)
+{
+    if (head_dim < rotary)
+        return (struct lmq_rope_rows){0};
+    return (struct lmq_rope_rows){.head_dim = head_dim, .n = rotary};
+}
+
 struct lmq_rope_rows
 lmq_rope_columns(const struct lmq_hparams *h, const struct lmq_place *place)
 {
@@ -67,6 +76,10 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     case LMQ_ROLE_POOL_NORM:
         return last_of(head_dim, rotary);
     case LMQ_ROLE_INDEX_Q:
+    case LMQ_ROLE_INDEX_K:
+    case LMQ_ROLE_INDEX_K_NORM:
+        return h->has_turned_values ? last_of(h->index_dim, rotary)
+                                    : first_of(h->index_dim, rotary);
     case LMQ_ROLE_INDEX_KV:
     case LMQ_ROLE_INDEX_GATE:
     case LMQ_ROLE_INDEX_NORM:
@@ -76,6 +89,19 @@ lmq_rope_rows(const struct lmq_hparams *h, const struct lmq_place *place)
     default:
         return (struct lmq_rope_rows){0};
     }
+}
+
+struct lmq_rope_rows
+lmq_rope_index_rows(const struct lmq_hparams *h, const struct lmq_place *place,
+                    bool has_halves, bool stands_last)
+{
+    struct lmq_rope_rows rows = lmq_rope_rows(h, place);
+
+    if (has_halves && !stands_last)
+        return (struct lmq_rope_rows){0};
+    rows.has_halves = has_halves;
+    rows.stands_last = stands_last;
+    return rows;
 }
 
 /* The row's number among those that turn; false if it is none of them. */
@@ -103,14 +129,17 @@ uint64_t
 lmq_rope_row_stored(const struct lmq_rope_rows *rows, uint64_t row)
 {
     uint64_t i, half = rows->n / 2;
+    uint64_t behind = rows->stands_last ? rows->head_dim - rows->n : 0;
 
     if (!find_row(rows, row, &i))
-        return row;
+        return rows->stands_last ? row - rows->n : row;
+    if (rows->has_halves)
+        return row + behind;
     if (rows->turns_back)
         return i < half ? row + half : row - half;
     if (rows->to_pairs)
         return lmq_rope_row_to_halves(rows, row);
-    return row - i + (i < half ? 2 * i : 2 * (i - half) + 1);
+    return row + behind - i + (i < half ? 2 * i : 2 * (i - half) + 1);
 }
 
 uint64_t
@@ -121,7 +150,7 @@ lmq_rope_rows_in_line(const struct lmq_rope_rows *rows, uint64_t row)
     if (rows->n == 0)
         return UINT64_MAX;
     if (find_row(rows, row, &i))
-        return 1;
+        return rows->has_halves ? rows->n - i : 1;
     uint64_t in_head = row % rows->head_dim;
     return (in_head < rows->first ? rows->first : rows->head_dim) - in_head;
 }

@@ -14,6 +14,8 @@
 /* Of the head_dim rows of a head RoPE takes n from `first` on; n 0: none. */
 struct lmq_rope_rows {
     uint32_t head_dim, first, n;
+    bool stands_last; /* ours are the first of a head, stored are the last */
+    bool has_halves; /* and these as halves */
     bool turns_back; /* stored as halves that have changed places */
     bool to_pairs;   /* the other way: of what is stored in halves the pairs */
 };
@@ -22,6 +24,11 @@ struct lmq_rope_rows {
  * turn. */
 struct lmq_rope_rows lmq_rope_rows(const struct lmq_hparams *hparams,
                                    const struct lmq_place *place);
+
+/* Of what chooses positions, which may turn in another way than the rest. */
+struct lmq_rope_rows lmq_rope_index_rows(const struct lmq_hparams *hparams,
+                                         const struct lmq_place *place,
+                                         bool has_halves, bool stands_last);
 
 /* The same of columns, of what looks at heads whose values turn. */
 struct lmq_rope_rows lmq_rope_columns(const struct lmq_hparams *hparams,

@@ -43,6 +43,8 @@ static const struct lmq_hf_key axk2_keys[] = {
     KEY("norm_topk_prob", router_renormalises, 1),
     KEY("routed_scaling_factor", router_scale, 2.5),
     KEY("gated_norm_rank", norm_gate_rank, 16),
+    KEY("index_n_heads", n_index_heads, 16),
+    KEY("index_head_dim", index_dim, 128),
     END,
 };
 
@@ -125,6 +127,8 @@ static const struct lmq_hf_only dots3_only[] = {
 /* Of the text alone, of that beside images. */
 #define HY4_KEYS(rank, width)                                                 \
     KEY("q_lora_rank", q_lora_rank, rank),                                    \
+    KEY("index_n_heads", n_index_heads, 16),                                  \
+    KEY("index_head_dim", index_dim, 128),                                    \
     KEY("kv_lora_rank", kv_lora_rank, 512),                                   \
     KEY("qk_rope_head_dim", rotary_dim, 64),                                  \
     KEY("v_head_dim", value_dim, 256),                                        \
@@ -380,7 +384,8 @@ const struct lmq_family lmq_further_families[] = {
     {.name = "axk2",
      .hf = {.classes = {{"AXK2ForCausalLM", "axk2", NULL, false},
                         {NULL, "AXK2", NULL, false}},
-            .source = {.has_rotary_pairs = true, .may_lack_correction = true},
+            .source = {.has_rotary_pairs = true, .has_index_halves = true,
+                       .may_lack_correction = true},
             RMS_EPS(1e-6), .context = 131072, .theta = 10000,
             .keys = {sizes, axk2_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_axk2, .finish = lmq_hf_finish_axk2,
@@ -389,7 +394,7 @@ const struct lmq_family lmq_further_families[] = {
      * images rows side by side turn. */
     {.name = "hy_v4",
      .hf = {.classes = {{"HYV4ForCausalLM", "hy_v4", NULL, false}},
-            .source = {.may_lack_correction = true},
+            .source = {.may_lack_correction = true, .has_last_index = true},
             RMS_EPS(1e-5), .context = 262144, .theta = 10000,
             .keys = {sizes, hy4_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_hy4, .finish = lmq_hf_finish_hy4, BIASES},
@@ -399,7 +404,8 @@ const struct lmq_family lmq_further_families[] = {
     {.name = "hy_v4_vl",
      .hf = {.classes = {TEXT_OF("HYV4VLForConditionalGeneration", "hy_v4_vl"),
                         {NULL, "hy_v4_vl_text", NULL, false}},
-            .source = {.has_rotary_pairs = true, .may_lack_correction = true},
+            .source = {.has_rotary_pairs = true, .has_last_index = true,
+                       .may_lack_correction = true},
             RMS_EPS(1e-5), .context = 262144, .theta = 10000,
             .has_sections = true, .keys = {sizes, hy4vl_keys},
             .only = by_sigmoid, .begin = lmq_hf_begin_hy4vl,

@@ -40,6 +40,8 @@ static const struct lmq_hf_key deepseek32_keys[] = {
     KEY_OR_NULL("topk_group", n_expert_groups_used, 4),
     KEY("norm_topk_prob", router_renormalises, 1),
     KEY("routed_scaling_factor", router_scale, 2.5),
+    KEY("index_n_heads", n_index_heads, 64),
+    KEY("index_head_dim", index_dim, 128),
     END,
 };
 
@@ -56,6 +58,8 @@ static const struct lmq_hf_key glm5_keys[] = {
     KEY_OR_NULL("topk_group", n_expert_groups_used, 1),
     KEY("norm_topk_prob", router_renormalises, 1),
     KEY("routed_scaling_factor", router_scale, 2.5),
+    KEY("index_n_heads", n_index_heads, 32),
+    KEY("index_head_dim", index_dim, 128),
     END,
 };
 
@@ -359,7 +363,8 @@ static const struct lmq_hf_only phimoe_only[] = {
 
 #define SPARSE_KEYS                                                           \
     (LLAMA_KEYS | LMQ_GGUF_EXPERTS | LMQ_GGUF_EXPERT_DIM | LMQ_GGUF_ROUTER |  \
-     LMQ_GGUF_LATENT | LMQ_GGUF_FURTHER | LMQ_GGUF_INDEXER)
+     LMQ_GGUF_LATENT | LMQ_GGUF_FURTHER | LMQ_GGUF_INDEXER |                 \
+     LMQ_GGUF_CHOICES)
 
 #define GRANITE_KEYS                                                          \
     (LLAMA_KEYS | LMQ_GGUF_SCALES | LMQ_GGUF_WINDOW | LMQ_GGUF_LISTS |        \
@@ -375,17 +380,19 @@ const struct lmq_family lmq_latest_families[] = {
             .keys = {sizes, glm4lite_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_glm4lite,
             .finish = lmq_hf_finish_glm4lite, BIASES}},
-    /* DeepSeek V3.2 and GLM 5, as far as sparse attention sees everything. */
+    /* DeepSeek V3.2 and GLM 5: sparse attention. */
     {.name = "deepseek2",
      .hf = {.classes = {{"DeepseekV32ForCausalLM", "deepseek_v32", NULL,
                          false}},
-            .source = {.has_rotary_pairs = true},
+            .source = {.has_rotary_pairs = true,
+                       .has_index_halves = true},
             RMS_EPS(1e-6), .context = 163840, .theta = 10000,
             .keys = {sizes, deepseek32_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_deepseek32,
             .finish = lmq_hf_finish_deepseek32, BIASES},
      .gguf = {.name = "deepseek32", .keys = SPARSE_KEYS,
-              .has_rotary_pairs = true, .begin = lmq_gguf_begin_sigmoid}},
+              .has_rotary_pairs = true, .has_index_halves = true,
+              .begin = lmq_gguf_begin_sigmoid}},
     {.name = "deepseek2",
      .hf = {.classes = {{"GlmMoeDsaForCausalLM", "glm_moe_dsa", NULL,
                          false}},
@@ -393,8 +400,8 @@ const struct lmq_family lmq_latest_families[] = {
             RMS_EPS(1e-5), .context = 202752, .theta = 10000,
             .keys = {sizes, glm5_keys}, .only = by_sigmoid,
             .begin = lmq_hf_begin_glm5,
-            .finish = lmq_hf_finish_deepseek32, BIASES},
-     .gguf = {.name = "glm-dsa", .keys = SPARSE_KEYS,
+            .finish = lmq_hf_finish_glm5, BIASES},
+     .gguf = {.name = "glm-dsa", .keys = SPARSE_KEYS | LMQ_GGUF_CHOOSERS,
               .has_rotary_pairs = true, .begin = lmq_gguf_begin_sigmoid}},
     {.name = "solar_open",
      .hf = {.classes = {{"SolarOpenForCausalLM", "solar_open", NULL, false}},

@@ -153,7 +153,7 @@ enum {
     LMQ_GGUF_TWO_EPS = 67108864, /* the epsilon under either name or both */
     LMQ_GGUF_SHARED_DIM = 134217728, /* the width of all shared experts, not
                                         only how many they are */
-    LMQ_GGUF_INDEXER = 268435456, /* of sparse attention, which is left out */
+    LMQ_GGUF_INDEXER = 268435456, /* of sparse attention */
     LMQ_GGUF_LISTS = 536870912, /* of each layer whether it has a window */
     LMQ_GGUF_KEY_KINDS = 1073741824 /* heads of keys alone by kinds of layers,
                                        and a scale of what heads give */
@@ -181,6 +181,10 @@ enum {
 /* Pools of keys that are values, which turn by another base than what has only
  * a window; tables of experts by tokens. */
 #define LMQ_GGUF_POOLS ((uint64_t)0x8000000000)
+/* Positions that are chosen by a description; of each layer whether it does or
+ * follows. */
+#define LMQ_GGUF_CHOICES ((uint64_t)0x10000000000)
+#define LMQ_GGUF_CHOOSERS ((uint64_t)0x20000000000)
 
 /* Layers with states whose heads are counted; with states, whichever rule they
  * follow; layers without keys among others, by the numbers of these. */
@@ -214,6 +218,7 @@ struct lmq_gguf_form {
                                several rows with one name the first counts */
     uint64_t keys;
     bool has_rotary_pairs;  /* side by side; else in halves */
+    bool has_index_halves;  /* but not in what chooses positions */
     bool says_residual;     /* whether both halves look at the same */
     bool counts_by_layer;   /* heads and widths of each layer may differ */
     bool has_voids;         /* 0 of these: what the layer does not have */

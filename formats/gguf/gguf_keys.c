@@ -22,6 +22,7 @@
 #include "formats/gguf/more/gguf_key_table.h"
 #include "formats/gguf/more/gguf_pools.h"
 #include "formats/model/hparams_fields.h"
+#include "formats/model/pools.h"
 
 #define COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -405,6 +406,7 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
         (*family)->gguf.finish(h, evidence);
     note_strange_keys(meta, *family, checkpoint);
     checkpoint->source.has_rotary_pairs = (*family)->gguf.has_rotary_pairs;
+    checkpoint->source.has_index_halves = (*family)->gguf.has_index_halves;
     checkpoint->source.has_tiled_values = (*family)->gguf.has_tiled_values;
     checkpoint->source.has_decay_itself =
         ((*family)->gguf.keys & LMQ_GGUF_ANY_STATE) != 0;
@@ -417,11 +419,14 @@ lmq_gguf_read_keys(const struct lmq_gguf_meta *meta,
 /* ---- Writing all of it ---- */
 
 const struct lmq_family *
-lmq_gguf_family_for(const char *architecture)
+lmq_gguf_family_for(const struct lmq_hparams *h)
 {
-    const struct lmq_family *family = lmq_family_find(architecture);
+    const struct lmq_family *family = lmq_family_find(h->architecture);
     const char *name = family == NULL ? NULL : family->gguf.name;
 
+    /* One architecture has several names there. */
+    if (name != NULL && strcmp(name, "deepseek2") == 0 && lmq_chooses(h))
+        name = lmq_shares_choices(h) ? "glm-dsa" : "deepseek32";
     return name == NULL ? NULL : lmq_family_of_gguf(name, strlen(name));
 }
 
@@ -516,6 +521,8 @@ lmq_gguf_write_keys(struct lmq_gguf_builder *builder,
         lmq_gguf_write_streams(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_GROUPS)
         lmq_gguf_write_groups(builder, hparams);
+    if (family->gguf.keys & LMQ_GGUF_CHOOSERS)
+        lmq_gguf_write_choosers(builder, hparams);
     if (family->gguf.keys & LMQ_GGUF_LOOPS)
         lmq_gguf_put_bool(builder, ".skip_loop_final_norm",
                           !hparams->has_loop_norm);

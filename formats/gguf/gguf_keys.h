@@ -21,7 +21,8 @@
 
 /* The row in which a model of ours is written; NULL if GGUF has no name for
  * it. */
-const struct lmq_family *lmq_gguf_family_for(const char *architecture);
+const struct lmq_family *
+lmq_gguf_family_for(const struct lmq_hparams *hparams);
 
 /*
  * Fills in *hparams and tells how `source` arranges things. An architecture

@@ -524,11 +524,81 @@ lmq_hf_begin_deepseek32(struct lmq_hf_config *config)
     lmq_hf_begin_chosen(config, 128);
 }
 
+/* What the description says of it: keys have a norm of its own. */
+static void
+describe_index(struct lmq_hf_config *config)
+{
+    config->hparams->index_topk = config->source->n_chosen;
+    config->hparams->index_eps = 1e-6;
+}
+
+static void
+mark_all(struct lmq_hf_config *config)
+{
+    describe_index(config);
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++)
+        lmq_hf_mark(config, i, LMQ_LAYER_INDEX);
+}
+
+/* "full" or "F" of a layer that chooses, "shared" or "S" of one behind. */
+static bool
+is_chooser(struct lmq_hf_config *config, const char *key, const char *word)
+{
+    bool is_full = word != NULL &&
+                   (strcmp(word, "full") == 0 || strcmp(word, "F") == 0);
+
+    if (!is_full && (word == NULL || (strcmp(word, "shared") != 0 &&
+                                      strcmp(word, "S") != 0)))
+        lmq_hparams_refuse(config->hparams, "'%.60s' in '%s'",
+                           word == NULL ? "(none)" : word, key);
+    return is_full;
+}
+
+void
+lmq_hf_finish_index(struct lmq_hf_config *config, uint32_t period)
+{
+    static const char types[] = "indexer_types", freq[] = "index_topk_freq";
+    static const char pattern[] = "index_topk_pattern";
+    const char *key = lmq_hf_has(config->json, types) ? types : pattern;
+    const json_t *said = json_object_get(config->json, key);
+    const char *letters = json_string_value(said);
+    uint32_t first = lmq_hf_count(config, config->json,
+                                  "index_skip_topk_offset", 2);
+    size_t n = letters == NULL ? json_array_size(said) : strlen(letters);
+
+    describe_index(config);
+    period = lmq_hf_count(config, config->json, freq, period);
+    if (n > 0)
+        lmq_hf_expect_layers(config, key, n);
+    for (uint32_t i = 0; i < lmq_hf_layers(config); i++) {
+        char letter[2] = {letters == NULL || i >= n ? '\0' : letters[i]};
+        uint32_t behind = i + 1 > first ? i + 1 - first : 0;
+        bool is_full =
+            letters != NULL ? is_chooser(config, key, letter)
+            : n > 0 ? is_chooser(config, key,
+                                 json_string_value(json_array_get(said, i)))
+                    : period == 0 || behind % period == 0;
+        if (is_full)
+            lmq_hf_mark(config, i, LMQ_LAYER_INDEX);
+        else if (i == 0)
+            lmq_hparams_refuse(config->hparams,
+                               "layer 0 that shares what an earlier one "
+                               "chooses");
+    }
+}
+
 void
 lmq_hf_finish_deepseek32(struct lmq_hf_config *config)
 {
     lmq_hf_finish_sigmoid(config, 3);
-    lmq_hf_finish_chosen(config);
+    mark_all(config);
+}
+
+void
+lmq_hf_finish_glm5(struct lmq_hf_config *config)
+{
+    lmq_hf_finish_sigmoid(config, 3);
+    lmq_hf_finish_index(config, 1);
 }
 
 /* Its queries and the gates of its heads are made of latents, of which they see
@@ -550,7 +620,7 @@ void
 lmq_hf_finish_axk2(struct lmq_hf_config *config)
 {
     lmq_hf_finish_sigmoid(config, 1);
-    lmq_hf_finish_chosen(config);
+    mark_all(config);
 }
 
 void

@@ -47,6 +47,9 @@ void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
 void lmq_hf_finish_sigmoid(struct lmq_hf_config *config, uint32_t n_dense);
 /* The context ends where sparse attention would no longer see all. */
 void lmq_hf_finish_chosen(struct lmq_hf_config *config);
+/* But where it is described: of each layer is said whether it chooses, or it is
+ * one of `period`. */
+void lmq_hf_finish_index(struct lmq_hf_config *config, uint32_t period);
 /* Latents of which an indexer chooses; the usual part that does not turn. */
 void lmq_hf_begin_chosen(struct lmq_hf_config *config, uint32_t usual);
 void lmq_hf_begin_deepseek32(struct lmq_hf_config *config);
@@ -55,6 +58,7 @@ void lmq_hf_begin_any_part(struct lmq_hf_config *config);
 void lmq_hf_begin_axk2(struct lmq_hf_config *config);
 void lmq_hf_finish_axk2(struct lmq_hf_config *config);
 void lmq_hf_begin_glm5(struct lmq_hf_config *config);
+void lmq_hf_finish_glm5(struct lmq_hf_config *config);
 void lmq_hf_begin_glm4lite(struct lmq_hf_config *config);
 void lmq_hf_finish_glm4lite(struct lmq_hf_config *config);
 /* Of all with latent attention: how many layers are dense, and how many experts

@@ -124,8 +124,10 @@ struct lmq_hparams {
     uint32_t out_rank;       /* of it; 0 parts: the results are used whole */
     /* Pools (pools.h): a key that stands for so many positions. */
     uint32_t pool_size, overlap_size;
-    uint32_t index_topk;     /* so many that overlap are seen; 0: all */
+    uint32_t index_topk;     /* so many that overlap are seen, or of latent
+                                attention positions; 0: all */
     uint32_t n_index_heads, index_dim; /* of what chooses them */
+    double index_eps;        /* of the norm of its keys; 0: norm_eps */
 
     /* Recurrent layers ("linear attention"): instead of keys and values a
      * layer remembers a matrix (key dim, value dim) for each value head, and

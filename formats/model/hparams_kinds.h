@@ -139,8 +139,10 @@ enum lmq_layer_kind {
     LMQ_LAYER_POOL = 4096, /* attention sees what is far in pools: pools.h */
     LMQ_LAYER_OVERLAP = 8192, /* likewise, and each begins in the one before */
     LMQ_LAYER_TOKENS = 16384, /* a table says which experts a token goes to */
-    LMQ_LAYER_GRAMS = 32768 /* streams are given something of the last tokens:
+    LMQ_LAYER_GRAMS = 32768, /* streams are given something of the last tokens:
                                grams.h */
+    LMQ_LAYER_INDEX = 65536 /* latent attention sees what the layer chooses,
+                               and so does that behind it: pools.h */
 };
 
 #endif

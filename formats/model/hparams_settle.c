@@ -522,7 +522,8 @@ settle_pools(struct lmq_hparams *h)
 
     for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
         if (!lmq_layer_has_attention(h, i))
-            h->layers[i] &= (uint32_t)~(LMQ_LAYER_POOL | LMQ_LAYER_OVERLAP);
+            h->layers[i] &= (uint32_t)~(LMQ_LAYER_POOL | LMQ_LAYER_OVERLAP |
+                                        LMQ_LAYER_INDEX);
         if (!lmq_layer_has_experts(h, i))
             h->layers[i] &= (uint32_t)~LMQ_LAYER_TOKENS;
         has_attention |= lmq_layer_has_attention(h, i);
@@ -537,9 +538,14 @@ settle_pools(struct lmq_hparams *h)
     if ((kinds & LMQ_LAYER_POOL) == 0)
         h->pool_size = 0;
     if ((kinds & LMQ_LAYER_OVERLAP) == 0)
-        h->overlap_size = h->index_topk = 0;
+        h->overlap_size = 0;
+    if ((kinds & (LMQ_LAYER_OVERLAP | LMQ_LAYER_INDEX)) == 0)
+        h->index_topk = 0;
     if (h->index_topk == 0)
         h->n_index_heads = h->index_dim = 0;
+    if ((kinds & LMQ_LAYER_INDEX) == 0 ||
+        !(h->index_eps < h->norm_eps || h->index_eps > h->norm_eps))
+        h->index_eps = 0;
 }
 
 void

@@ -85,6 +85,8 @@ static const struct {
     [LMQ_ROLE_INDEX_GATE] = {ATTENTION, ALONE},
     [LMQ_ROLE_INDEX_BIAS] = {ATTENTION, ALONE},
     [LMQ_ROLE_INDEX_NORM] = {ATTENTION | HAS_NORMS, ALONE},
+    [LMQ_ROLE_INDEX_K] = {ATTENTION, ALONE},
+    [LMQ_ROLE_INDEX_K_NORM] = {ATTENTION, ONE},
     [LMQ_ROLE_TOKEN_EXPERTS] = {EXPERTS, ALONE},
     [LMQ_ROLE_ATTN_GROWTH] = {ATTENTION, ONE},
     [LMQ_ROLE_ATTN_SUB_NORM] = {HAS_NORMS | ATTENTION, ONE},
@@ -287,6 +289,11 @@ has_of_kind(const struct lmq_hparams *h, enum lmq_role role, uint32_t layer,
         return lmq_layer_pool(h, layer) > 0;
     case LMQ_ROLE_INDEX_Q:
     case LMQ_ROLE_INDEX_WEIGHTS:
+        return lmq_layer_has_index(h, layer) ||
+               lmq_layer_chooses(h, layer);
+    case LMQ_ROLE_INDEX_K:
+    case LMQ_ROLE_INDEX_K_NORM:
+        return lmq_layer_chooses(h, layer);
     case LMQ_ROLE_INDEX_KV:
     case LMQ_ROLE_INDEX_GATE:
     case LMQ_ROLE_INDEX_BIAS:
@@ -425,7 +432,8 @@ lmq_model_may_lack(enum lmq_role role, enum lmq_part part)
 {
     if (role == LMQ_ROLE_ROUTER_CORRECTION)
         return part == LMQ_PART_WEIGHT;
-    if (role == LMQ_ROLE_DELTA_ALPHA || role == LMQ_ROLE_ATTN_GROWTH)
+    if (role == LMQ_ROLE_DELTA_ALPHA || role == LMQ_ROLE_ATTN_GROWTH ||
+        role == LMQ_ROLE_INDEX_K_NORM)
         return false;
     return part == LMQ_PART_BIAS || role == LMQ_ROLE_HEAD ||
            role == LMQ_ROLE_SHARED_SWITCH;
@@ -500,6 +508,8 @@ lmq_model_shape(const struct lmq_hparams *h, const struct lmq_place *place,
         [LMQ_ROLE_INDEX_GATE] = {indexed, h->dim},
         [LMQ_ROLE_INDEX_BIAS] = {pool, indexed},
         [LMQ_ROLE_INDEX_NORM] = {h->index_dim, 0},
+        [LMQ_ROLE_INDEX_K] = {h->index_dim, h->dim},
+        [LMQ_ROLE_INDEX_K_NORM] = {h->index_dim, 0},
         [LMQ_ROLE_TOKEN_EXPERTS] = {h->vocab_size, h->n_experts_used},
         [LMQ_ROLE_ATTN_SUB_NORM] = {out, 0},
         [LMQ_ROLE_FFN_SUB_NORM] = {hidden, 0},

@@ -105,6 +105,8 @@ static const struct role_info roles[LMQ_ROLE_STORED_COUNT] = {
     [LMQ_ROLE_INDEX_NORM] = {"indexer_compressor_norm", true, NO_ITEMS, 0,
                              53},
     [LMQ_ROLE_ATTN_GROWTH] = {"attn_growth", true, NO_ITEMS, 0, 54},
+    [LMQ_ROLE_INDEX_K] = {"indexer.attn_k", true, NO_ITEMS, 0, 55},
+    [LMQ_ROLE_INDEX_K_NORM] = {"indexer.k_norm", true, NO_ITEMS, 0, 56},
     [LMQ_ROLE_ATTN_OUT_A] = {"attn_output_a", true, PARTS, 1, 2},
     [LMQ_ROLE_ATTN_OUT] = {"attn_output", true, NO_ITEMS, 2, 0},
     [LMQ_ROLE_ATTN_POST_NORM] = {"post_attention_norm", true, NO_ITEMS, 2, 1},
@@ -378,6 +380,13 @@ lmq_role_beside(enum lmq_role role)
     default:
         return role;
     }
+}
+
+bool
+lmq_role_is_of_index(enum lmq_role role)
+{
+    return role == LMQ_ROLE_INDEX_Q || role == LMQ_ROLE_INDEX_K ||
+           role == LMQ_ROLE_INDEX_K_NORM;
 }
 
 bool

@@ -69,6 +69,8 @@ enum lmq_role lmq_role_beside(enum lmq_role role);
  * tokens to come, and by some numbers streams change each other. They are
  * small, and errors in them go everywhere. What is chosen by a table is as
  * whole numbers say. */
+/* Of what chooses positions, what turns. */
+bool lmq_role_is_of_index(enum lmq_role role);
 bool lmq_role_is_small(enum lmq_role role);
 
 /* Whether there may be several, by number: one per expert, per head, per

@@ -17,6 +17,48 @@ lmq_has_pools(const struct lmq_hparams *h)
     return false;
 }
 
+size_t
+lmq_layer_chooser(const struct lmq_hparams *h, size_t layer)
+{
+    if (h->index_topk == 0 || !lmq_layer_has_attention(h, layer))
+        return SIZE_MAX;
+    for (size_t i = layer + 1; i-- > 0;)
+        if (lmq_layer_chooses(h, i))
+            return i;
+    return SIZE_MAX;
+}
+
+bool
+lmq_chooses(const struct lmq_hparams *h)
+{
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++)
+        if (lmq_layer_chooses(h, i))
+            return true;
+    return false;
+}
+
+bool
+lmq_shares_choices(const struct lmq_hparams *h)
+{
+    bool has_chosen = false;
+
+    for (size_t i = 0; i < h->n_layers && i < LMQ_MAX_LAYERS; i++) {
+        if (has_chosen && lmq_layer_has_attention(h, i) &&
+            !lmq_layer_chooses(h, i))
+            return true;
+        has_chosen |= lmq_layer_chooses(h, i);
+    }
+    return false;
+}
+
+size_t
+lmq_kept_choice(const struct lmq_hparams *h, size_t longest)
+{
+    return longest > h->index_topk && lmq_shares_choices(h)
+               ? lmq_choice_bytes(h, longest)
+               : 0;
+}
+
 /* ---- Checks ---- */
 
 static enum lmq_status
@@ -125,6 +167,34 @@ check_pools(const struct lmq_hparams *h, struct lmq_error *err)
     return has_index ? check_index(h, err) : LMQ_OK;
 }
 
+/* Layers that choose positions, and those that follow. */
+static enum lmq_status
+check_choosers(const struct lmq_hparams *h, struct lmq_error *err)
+{
+    bool has_any = false, has_chosen = false;
+
+    for (uint32_t i = 0; i < h->n_layers; i++) {
+        bool is_chooser = lmq_layer_is(h, i, LMQ_LAYER_INDEX);
+        has_any |= is_chooser;
+        has_chosen |= is_chooser;
+        if (!has_chosen || !lmq_layer_has_attention(h, i))
+            continue;
+        if (h->kv_lora_rank == 0 || h->q_lora_rank == 0 ||
+            lmq_layer_window(h, i) > 0 || lmq_layer_chunk(h, i) > 0 ||
+            (is_chooser && lmq_layer_rotary_dim(h, i) > h->index_dim))
+            return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                            "layer %u sees chosen positions, which needs "
+                            "latent attention whose queries are made of "
+                            "latents, heads of the index that are as wide as "
+                            "what turns, and neither windows nor chunks",
+                            i);
+    }
+    if (has_any && h->index_topk == 0)
+        return lmq_fail(err, LMQ_ERR_FORMAT, 0,
+                        "layers that choose no positions");
+    return has_any ? check_index(h, err) : LMQ_OK;
+}
+
 static enum lmq_status
 check_tables(const struct lmq_hparams *h, struct lmq_error *err)
 {
@@ -149,5 +219,7 @@ lmq_pools_check(const struct lmq_hparams *h, struct lmq_error *err)
         status = check_out_groups(h, err);
     if (status == LMQ_OK)
         status = check_pools(h, err);
+    if (status == LMQ_OK)
+        status = check_choosers(h, err);
     return status == LMQ_OK ? check_tables(h, err) : status;
 }

@@ -6,6 +6,10 @@
  * values, too. Number w of them is made of the positions of window w, which are
  * those from w times its size on; where they overlap, of those of the window
  * before, too. A query sees it from its last position on.
+ *
+ * Layers of latent attention may choose in another way: each token sees some of
+ * the positions themselves, and sees the same in the layers that follow, up to
+ * the next one that chooses.
  */
 #ifndef LMQ_FORMATS_MODEL_POOLS_H
 #define LMQ_FORMATS_MODEL_POOLS_H
@@ -34,6 +38,37 @@ lmq_layer_has_index(const struct lmq_hparams *hparams, size_t layer)
 {
     return lmq_layer_overlaps(hparams, layer) && hparams->index_topk > 0;
 }
+
+/* Whether it chooses positions, for itself and those that follow. */
+static inline bool
+lmq_layer_chooses(const struct lmq_hparams *hparams, size_t layer)
+{
+    return lmq_layer_is(hparams, layer, LMQ_LAYER_INDEX) &&
+           hparams->index_topk > 0;
+}
+
+/* Bytes that say which of so many positions, or of pools of these, are chosen:
+ * a bit of each. */
+static inline size_t
+lmq_choice_bytes(const struct lmq_hparams *hparams, size_t n_positions)
+{
+    size_t each = hparams->overlap_size > 0 ? hparams->overlap_size : 1;
+
+    return n_positions / each / 8 + 1;
+}
+
+/* The layer whose choice it sees, itself or an earlier one; SIZE_MAX: it sees
+ * all positions. */
+size_t lmq_layer_chooser(const struct lmq_hparams *hparams, size_t layer);
+
+/* Whether any layer chooses positions; whether any sees the choice of another
+ * one. */
+bool lmq_chooses(const struct lmq_hparams *hparams);
+bool lmq_shares_choices(const struct lmq_hparams *hparams);
+
+/* Bytes of a token's choice that who takes windows through one layer after the
+ * other keeps for the next ones; 0: nothing. `longest`: tokens of a window. */
+size_t lmq_kept_choice(const struct lmq_hparams *hparams, size_t longest);
 
 /* What a position gives to pools: to its own, and perhaps to the next. */
 static inline size_t

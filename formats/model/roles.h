@@ -130,6 +130,8 @@ enum lmq_role {
     LMQ_ROLE_GRAM_QUERY_NORM = 116,  /* given to a convolution, */
     LMQ_ROLE_GRAM_CONV_NORM = 117,
     LMQ_ROLE_GRAM_CONV = 118,        /* and that */
+    LMQ_ROLE_INDEX_K = 119,          /* what chooses positions: its keys */
+    LMQ_ROLE_INDEX_K_NORM = 120,
     LMQ_ROLE_COUNT,
     /* What sources fuse: taken apart before anybody sees it (split.c). */
     LMQ_ROLE_ATTN_QKV = LMQ_ROLE_COUNT,

@@ -10,8 +10,9 @@
  *   out *= c / sum
  *
  * Blocks begin at multiples of their size, whatever the batch, and what a
- * query may not see has weight exactly 0: so a token's result does not depend
- * on which tokens are evaluated with it.
+ * query may not see has weight exactly 0, or is left out where it is a whole
+ * block: so a token's result does not depend on which tokens are evaluated with
+ * it.
  */
 #include "config.h"
 
@@ -173,20 +174,32 @@ mask(float *scores, size_t from, size_t to, size_t end)
         scores[i] = -INFINITY;
 }
 
-/* Of pools perhaps only those that were chosen for the token, of which the
- * scores [begin, end) are. */
-static void
-mask_pools(const struct lmq_heads *heads, const struct item *item,
-           size_t query, size_t block, size_t begin, size_t end, float *scores)
+/* Bits of what was chosen for the query's token, from a block on, which begins
+ * with a byte; NULL: all is seen. */
+static const unsigned char *
+choice_of(const struct lmq_heads *heads, const struct item *item, size_t query,
+          size_t block)
 {
     size_t token = item->token + query / item->n_heads;
 
-    if (!item->is_of_pools || heads->chosen == NULL)
-        return;
-    const unsigned char *chosen =
-        heads->chosen + token * heads->chosen_stride + block;
-    for (size_t i = begin; i < end; i++)
-        if (chosen[i] == 0)
+    return heads->chosen == NULL || item->is_of_pools != (heads->pool > 0)
+               ? NULL
+               : heads->chosen + token * heads->chosen_stride + block / 8;
+}
+
+_Static_assert(LMQ_ATTENTION_BLOCK % 8 == 0, "blocks begin with a byte");
+
+/* Perhaps only what was chosen for the token, of which the scores [begin, end)
+ * are. */
+static void
+mask_unchosen(const struct lmq_heads *heads, const struct item *item,
+              size_t query, size_t block, size_t begin, size_t end,
+              float *scores)
+{
+    const unsigned char *chosen = choice_of(heads, item, query, block);
+
+    for (size_t i = begin; i < end && chosen != NULL; i++)
+        if ((chosen[i / 8] >> i % 8 & 1) == 0)
             scores[i] = -INFINITY;
 }
 
@@ -212,7 +225,7 @@ update_softmax(const struct lmq_member *member, const struct lmq_heads *heads,
         size_t end = lmq_size_min(n, past - block);
         adjust_scores(member, heads, head_of(heads, item, i), scores + begin,
                       end - begin, block + begin, position_of(item, i));
-        mask_pools(heads, item, i, block, begin, end, scores);
+        mask_unchosen(heads, item, i, block, begin, end, scores);
         mask(scores, begin, end, whole);
     }
     kernels->soften(own->scores, LMQ_ATTENTION_BLOCK, whole, to - from,
@@ -285,11 +298,11 @@ block_at(const struct lmq_member *member, const struct item *item,
     return block;
 }
 
-/* The queries [from, to) that see some of the block: masks move with the
- * token, so they are neighbours. */
+/* The queries [from, to) that would see some of n positions from `block` on if
+ * nothing was chosen: masks move with the token, so they are neighbours. */
 static void
 queries_of(const struct lmq_heads *heads, const struct item *item,
-           const struct block *block, size_t *from, size_t *to)
+           size_t block, size_t n, size_t *from, size_t *to)
 {
     size_t first, end;
 
@@ -297,14 +310,48 @@ queries_of(const struct lmq_heads *heads, const struct item *item,
     *to = item->n;
     for (; *from < *to; ++*from) {
         visible(heads, item, *from, &first, &end);
-        if (end > block->first)
+        if (end > block)
             break;
     }
     for (; *to > *from; --*to) {
         visible(heads, item, *to - 1, &first, &end);
-        if (first < block->first + block->n)
+        if (first < block + n)
             break;
     }
+}
+
+/* Whether one of these sees any of it: bits behind what a token sees are 0. */
+static bool
+sees_any(const struct lmq_heads *heads, const struct item *item, size_t query,
+         size_t block, size_t n)
+{
+    const unsigned char *chosen = choice_of(heads, item, query, block);
+    size_t first, end;
+
+    if (chosen == NULL)
+        return true;
+    visible(heads, item, query, &first, &end);
+    n = lmq_size_min(n, end - block);
+    for (size_t i = 0; i < (n + 7) / 8; i++)
+        if (chosen[i] != 0)
+            return true;
+    return false;
+}
+
+/* The next neighbours [from, end) that see some, at most a strip; false: there
+ * are none before `to`. Of a block that a query sees nothing of it does not
+ * hear, whatever its neighbours see: there would be no largest score. */
+static bool
+next_strip(const struct lmq_heads *heads, const struct item *item,
+           size_t block, size_t n, size_t to, size_t *from, size_t *end)
+{
+    while (*from < to && !sees_any(heads, item, *from, block, n))
+        ++*from;
+    *end = *from;
+    while (*end < to && *end - *from < LMQ_ATTENTION_STRIP &&
+           sees_any(heads, item, *end, block, n))
+        ++*end;
+    return *from < *end;
 }
 
 /* One block for queries [from, to), which see some of it: out += softmax part
@@ -341,14 +388,16 @@ static void
 attend_block(const struct lmq_member *member, const struct lmq_heads *heads,
              struct item *item, size_t first, size_t n)
 {
-    const struct block block = block_at(member, item, first, n);
-    size_t from, to;
+    size_t from, end, to;
 
-    queries_of(heads, item, &block, &from, &to);
-    for (size_t end; from < to; from = end) {
-        end = lmq_size_min(to, from + LMQ_ATTENTION_STRIP);
+    queries_of(heads, item, first, n, &from, &to);
+    if (!next_strip(heads, item, first, n, to, &from, &end))
+        return;
+    const struct block block = block_at(member, item, first, n);
+    do {
         attend_strip(member, heads, item, &block, from, end);
-    }
+        from = end;
+    } while (next_strip(heads, item, first, n, to, &from, &end));
 }
 
 /* Blocks that none of the item's tokens sees are left out: they would add

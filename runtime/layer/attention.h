@@ -24,9 +24,10 @@ struct lmq_heads {
     const float *sinks;   /* (n_heads), or NULL */
     float value_scale;    /* of what comes of it */
     size_t pool;          /* positions that a pool stands for; 0: none do */
-    const unsigned char *chosen; /* (n, chosen_stride): of each token the pools
-                                    that it sees; NULL: all */
-    size_t chosen_stride;
+    const unsigned char *chosen; /* (n, chosen_stride): bits of what each token
+                                    sees, of pools if there are any, else of
+                                    positions; NULL: all */
+    size_t chosen_stride; /* bytes */
 };
 
 /* The heads of the member's layer, but for queries and out. */

@@ -8,6 +8,9 @@
  *   out_latent = softmax(q_latent [c, k_rope]^T) c (n, n_heads, kv_lora_rank)
  *   attention = W_v_b[head] out_latent             (n, n_heads, value_dim)
  *
+ * Where only chosen positions are seen (pools/indexer.c), the index looks at xn
+ * and norm(W_q_a xn), too.
+ *
  * The cache holds one row [c, k_rope] for all heads. Keys W_k_b^T c and values
  * W_v_b c are never made: their matrices go to the query and to the output
  * instead, which is the same sum in another order. With many tokens it would
@@ -22,6 +25,7 @@
 
 #include "runtime/layer/attention.h"
 #include "runtime/layer/norm.h"
+#include "runtime/pools/indexer.h"
 #include "runtime/pools/row_parts.h"
 
 /* A head's NoPE dimensions, which stand before its RoPE dimensions. */
@@ -121,10 +125,36 @@ finish_queries(const struct lmq_member *member,
 void
 lmq_latent_remember(const struct lmq_member *member, struct lmq_operand *xn)
 {
+    bool chooses = lmq_layer_chooses(member->h, member->index);
+
     lmq_multiply(member, &member->layer->attention.kv_a, xn,
                  member->work->k); /* [c, k_rope] */
+    if (chooses)
+        lmq_index_multiply(member, xn);
     lmq_barrier(member); /* norms read whole rows */
     finish_latents(member); /* cache += [c, k_rope] */
+    if (chooses)
+        lmq_index_remember(member); /* cache += keys of the index */
+}
+
+/* What the layer chooses, or an earlier one has: where all is seen nobody looks
+ * at that, but who wants to see what matrices are multiplied with. */
+static void
+choose(const struct lmq_member *member, struct lmq_heads *heads)
+{
+    const struct lmq_hparams *h = member->h;
+    struct lmq_work *work = member->work;
+    struct lmq_operand latents = /* (n, q_lora_rank), normed */
+        lmq_operand_of(member, work->q_a, h->q_lora_rank);
+    bool is_needed = lmq_index_is_needed(member);
+
+    if (lmq_layer_chooses(h, member->index) &&
+        (is_needed || work->witness != NULL))
+        lmq_index_choose(member, &latents);
+    if (!is_needed || lmq_layer_chooser(h, member->index) == SIZE_MAX)
+        return;
+    heads->chosen = work->chosen;
+    heads->chosen_stride = lmq_index_stride(member);
 }
 
 void
@@ -137,6 +167,7 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
         lmq_operand_of(member, h->has_raw_latents ? work->q_pair : work->q_a,
                        lmq_query_latents(h));
     bool is_direct = h->q_lora_rank == 0;
+    bool chooses = lmq_layer_chooses(h, member->index);
     struct lmq_heads heads = lmq_heads_of(member);
     size_t n_heads = lmq_layer_heads(h, member->index);
 
@@ -146,9 +177,13 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
     lmq_multiply(member, &part->kv_a, xn, work->k); /* [c, k_rope] */
     lmq_multiply(member, is_direct ? &part->q : &part->q_a, xn,
                  is_direct ? work->q : work->q_a); /* q, or q_a */
+    if (chooses)
+        lmq_index_multiply(member, xn); /* keys of the index, weights */
     lmq_barrier(member); /* norms read whole rows */
     lmq_latent_queries(member); /* q_a = norm(q_a) */
     finish_latents(member); /* cache += [c, k_rope] */
+    if (chooses)
+        lmq_index_remember(member); /* cache += keys of the index */
     lmq_barrier(member); /* all read all of q_a, later the cache */
     if (!is_direct) {
         lmq_multiply(member, &part->q_b, &q_a, work->q); /* q = W_q_b q_a */
@@ -156,6 +191,7 @@ lmq_latent_attention(const struct lmq_member *member, struct lmq_operand *xn)
             lmq_multiply(member, &part->gate, &q_a, work->attn_gate);
         lmq_barrier(member); /* heads are not cut as products are */
     }
+    choose(member, &heads);
     finish_queries(member, is_direct ? &part->q : &part->q_b);
     /* q_latent[:kv_lora_rank] = W_k_b q_nope */
     lmq_multiply_parts(member, part->k_b, n_heads, work->q,

@@ -53,6 +53,8 @@ static const struct slot {
     [LMQ_ROLE_INDEX_GATE] = {MATRIX, IN_LAYER(attention.index_pool.gate)},
     [LMQ_ROLE_INDEX_BIAS] = {VECTOR, IN_LAYER(attention.index_pool.bias)},
     [LMQ_ROLE_INDEX_NORM] = {GAIN, IN_LAYER(attention.index_pool.norm)},
+    [LMQ_ROLE_INDEX_K] = {MATRIX, IN_LAYER(attention.index_k)},
+    [LMQ_ROLE_INDEX_K_NORM] = {GAIN, IN_LAYER(attention.index_k_norm)},
     [LMQ_ROLE_TOKEN_EXPERTS] = {VECTOR, IN_LAYER(feed.token_experts)},
     [LMQ_ROLE_ATTN_GATE] = {MATRIX, IN_LAYER(attention.gate)},
     [LMQ_ROLE_ATTN_GATE_A] = {MATRIX, IN_LAYER(attention.gate_a)},

@@ -214,6 +214,60 @@ START_TEST(columns_of_heads_that_turn_back_are_in_pairs_again)
 }
 END_TEST
 
+/* Of DeepSeek V3.2 without its indexer tensors only so many positions are
+ * seen; with them it goes on, and is another GGUF than if layers share what
+ * some choose. */
+START_TEST(without_an_index_the_context_ends)
+{
+    static const struct {
+        const char *choosers, *gguf; /* NULL: no layer has an index */
+        const char *config;          /* begins like that, or as it is */
+    } cases[] = {
+        {NULL, "deepseek2", NULL},
+        {"1111", "deepseek32", NULL},
+        {"1101", "glm-dsa",
+         "{'architectures': ['GlmMoeDsaForCausalLM'], 'model_type': "
+         "'glm_moe_dsa', 'index_topk_pattern': 'FFSF', "},
+    };
+    const struct lmq_export_options to = {.to = "gguf", .type = "f32"};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct family family = *family_find("deepseek32");
+        const uint32_t top = (uint32_t)family.shape.index_topk;
+        const uint32_t end = cases[i].choosers == NULL ? top : 0;
+        char config[4096];
+        snprintf(config, sizeof(config), "%s%s",
+                 cases[i].config == NULL ? "" : cases[i].config,
+                 strstr(family.config, "'attention_bias'"));
+        if (cases[i].config != NULL)
+            family.config = config;
+        family.shape.choosers = cases[i].choosers;
+        struct family_model *model = family_make(&family, 1, 0, 1);
+        family_write(model, in_folder("v32"));
+        family_free(model);
+        lmq_report_free(
+            export_to(in_folder("v32"), in_folder("v32.gguf"), &to));
+        struct lmq_checkpoint *checkpoint = open_checkpoint(in_folder("v32"));
+        const struct lmq_hparams *h = &checkpoint->hparams;
+        ck_assert_str_eq(h->unsupported, "");
+        ck_assert_uint_eq(h->context_end, end);
+        ck_assert_uint_eq(h->index_topk, end > 0 ? 0 : top);
+        ck_assert_int_eq(lmq_layer_is(h, 2, LMQ_LAYER_INDEX),
+                         end == 0 && cases[i].choosers[2] == '1');
+        lmq_checkpoint_close(checkpoint);
+        size_t n;
+        unsigned char *file =
+            (unsigned char *)read_file(in_folder("v32.gguf"), &n);
+        ck_assert_msg(has_bytes(file, n,
+                                (const unsigned char *)cases[i].gguf,
+                                strlen(cases[i].gguf)),
+                      "%s", cases[i].gguf);
+        free(file);
+        unlink(in_folder("v32.gguf"));
+    }
+}
+END_TEST
+
 int
 main(void)
 {
@@ -223,6 +277,7 @@ main(void)
         whole_numbers_in_another_order_become_floats,
         floats_of_four_bits_keep_their_blocks,
         columns_of_heads_that_turn_back_are_in_pairs_again,
+        without_an_index_the_context_ends,
     };
 
     return RUN_SUITE("arranged", tests);

@@ -190,6 +190,20 @@ make_qk_norms(struct family_model *m, struct oracle_layer *w)
         w->q_norm.b = w->k_norm.b = NULL;
 }
 
+/* What chooses positions. */
+static void
+make_index(struct family_model *m, struct oracle_layer *w)
+{
+    const struct oracle_shape *s = &m->oracle.shape;
+
+    w->index_q = family_linear(m, s->index_heads * s->index_dim,
+                               s->q_rank, 1, 0);
+    w->index_weights = family_linear(m, s->index_heads, s->dim, 1, 0);
+    w->index_k = family_linear(m, s->index_dim, s->dim, 1, 0);
+    w->index_norm = family_norm(m, s->index_dim, s->index_dim, 1);
+    w->index_norm.b = family_normals(m, s->index_dim, 0, BIAS_SIZE);
+}
+
 static void
 make_latent(struct family_model *m, struct oracle_layer *w)
 {
@@ -214,6 +228,8 @@ make_latent(struct family_model *m, struct oracle_layer *w)
     if (s->norms_turning)
         w->k_norm = family_norm(m, turning, turning, 1);
     w->kv_b = family_linear(m, heads * both, rank, 1, 0);
+    if (s->choosers != NULL && oracle_pattern(s->choosers, number_of(m, w)))
+        make_index(m, w);
 }
 
 /* Where pools overlap a position gives to two of them. */
@@ -473,40 +489,6 @@ make_inputs(struct family_model *m)
 
 /* ---- All of it ---- */
 
-static void
-grow_shape(struct oracle_shape *s, size_t grow, unsigned bits)
-{
-    size_t *const widths[] = {
-        &s->dim, &s->hidden, &s->head_dim, &s->value_dim, &s->q_rank,
-        &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
-        &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
-        &s->borrowing_hidden, &s->input_dim, &s->gate_rank, &s->bypass_rank,
-        &s->norm_rank, &s->full_rotary_dim, &s->out_rank, &s->index_dim,
-        &s->full_value_dim, &s->full_kv_rank,
-        &s->gate_streams, &s->gram_dim,
-    };
-    size_t dims;
-
-    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
-        *widths[i] *= grow;
-    s->grown = grow;
-    if (s->recurrence == ORACLE_SELECTIVE) { /* of which each is a head */
-        s->delta_value_dim /= grow;
-        s->delta_values *= grow;
-    } else {
-        s->step_rank *= grow;
-    }
-    if ((bits & SCALES_EMBEDDING) != 0)
-        s->embedding_scale = sqrt((double)s->dim);
-    if (s->scores_by_width)
-        s->score_scale = 1 / (double)s->head_dim;
-    dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
-    for (size_t i = 0; i < dims / 2 && i < ORACLE_MAX_PAIRS; i++) {
-        s->short_factors[i] = 1 + 0.125 * (double)(i % 4);
-        s->long_factors[i] = 1.5 + 0.5 * (double)(i % 8);
-    }
-}
-
 /* Of the final norm, if the head is the embedding; else of the head. */
 static void
 make_ends(struct family_model *m)
@@ -561,7 +543,7 @@ family_make(const struct family *family, size_t grow, size_t vocab,
     m->random = seed;
     struct oracle_shape *s = &m->oracle.shape;
     *s = family->shape;
-    grow_shape(s, grow, family->bits);
+    family_grow(s, grow, family->bits);
     if (vocab > 0)
         s->vocab = vocab;
     make_ends(m);

@@ -167,6 +167,7 @@ extern const struct stored hf_frame[], gemma3_frame[], gemma4_frame[],
     phi2_frame[],
     neox_frame[], falcon_frame[], gpt2_frame[], gpt2_bare_frame[],
     plain_frame[];
+extern const struct stored indexer[];
 extern const struct stored hf_attention[], hf_norms[], hf_norms_around[],
     hf_norms_after[], hf_mlp[], hf_frequencies[], cohere_norms[],
     qwen3next_attention[], qwen35_attention[], delta_layer[],
@@ -225,6 +226,8 @@ struct oracle_linear family_linear(struct family_model *model, size_t rows,
 struct oracle_norm family_norm(struct family_model *model, size_t span,
                                size_t n, double mean);
 
+/* All widths times `grow` (family_config.c). */
+void family_grow(struct oracle_shape *s, size_t grow, unsigned bits);
 /* Its config.json (family_config.c). */
 struct bytes;
 void family_config(const struct family_model *model, struct bytes *bytes);

@@ -1,6 +1,7 @@
 /*
- * family_config.c - fills in the config.json of a family's model: ' becomes ",
- * $name the size of that name, $short and $long the factors of a long context.
+ * family_config.c - the sizes of a family's model, and its config.json, filled
+ * in: ' becomes ", $name the size of that name, $short and $long the factors of
+ * a long context.
  */
 #include "config.h"
 
@@ -12,6 +13,40 @@
 #include <string.h>
 
 #include "tests/build/build_checkpoint.h"
+
+void
+family_grow(struct oracle_shape *s, size_t grow, unsigned bits)
+{
+    size_t *const widths[] = {
+        &s->dim, &s->hidden, &s->head_dim, &s->value_dim, &s->q_rank,
+        &s->kv_rank, &s->rotary_dim, &s->expert_dim, &s->shared_dim,
+        &s->delta_key_dim, &s->delta_value_dim, &s->full_head_dim,
+        &s->borrowing_hidden, &s->input_dim, &s->gate_rank, &s->bypass_rank,
+        &s->norm_rank, &s->full_rotary_dim, &s->out_rank, &s->index_dim,
+        &s->full_value_dim, &s->full_kv_rank,
+        &s->gate_streams, &s->gram_dim,
+    };
+    size_t dims;
+
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+        *widths[i] *= grow;
+    s->grown = grow;
+    if (s->recurrence == ORACLE_SELECTIVE) { /* of which each is a head */
+        s->delta_value_dim /= grow;
+        s->delta_values *= grow;
+    } else {
+        s->step_rank *= grow;
+    }
+    if ((bits & SCALES_EMBEDDING) != 0)
+        s->embedding_scale = sqrt((double)s->dim);
+    if (s->scores_by_width)
+        s->score_scale = 1 / (double)s->head_dim;
+    dims = s->rotary_dim == 0 ? s->head_dim : s->rotary_dim;
+    for (size_t i = 0; i < dims / 2 && i < ORACLE_MAX_PAIRS; i++) {
+        s->short_factors[i] = 1 + 0.125 * (double)(i % 4);
+        s->long_factors[i] = 1.5 + 0.5 * (double)(i % 8);
+    }
+}
 
 static void
 put_factors(struct bytes *bytes, const struct oracle_shape *s,

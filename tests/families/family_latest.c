@@ -140,15 +140,6 @@ static const struct stored neo_mlp[] = {
     {AS_END, NULL, 0},
 };
 
-static const struct stored indexed_frame[] = {
-    {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
-    {AS_NORM, "model.norm", MODEL(norm)},
-    {AS_LINEAR, "lm_head", MODEL(head)},
-    {AS_STRAY, "model.layers.0.self_attn.indexer.wk.weight", 0},
-    {AS_STRAY, "model.layers.3.self_attn.indexer.k_norm.bias", 0},
-    {AS_END, NULL, 0},
-};
-
 /* ---- Families ---- */
 
 static const struct stored nanochat_mlp[] = {
@@ -404,8 +395,8 @@ const struct family latest_families[] = {
         .config =
             "{'architectures': ['DeepseekV32ForCausalLM'], "
             "'model_type': 'deepseek_v32', 'attention_bias': false, "
-            "'first_k_dense_replace': 1, 'index_head_dim': 16, "
-            "'index_n_heads': 4, 'index_topk': $positions, "
+            "'first_k_dense_replace': 1, 'index_head_dim': $index_dim, "
+            "'index_n_heads': $index_heads, 'index_topk': $index_topk, "
             "'moe_intermediate_size': $expert_dim, 'moe_layer_freq': 1, "
             "'n_group': $groups, 'n_routed_experts': $experts, "
             "'n_shared_experts': 1, 'norm_topk_prob': true, "
@@ -418,8 +409,9 @@ const struct family latest_families[] = {
             "'tie_word_embeddings': false, 'topk_group': $groups_used, "
             LATENT_KEYS HIDDEN_KEYS "'hidden_act': 'silu', "
             "'topk_method': 'noaux_tc'}",
-        .frame = indexed_frame,
-        .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts},
+        .frame = hf_frame,
+        .layers = {hf_norms, deepseek_attention, hf_mlp, deepseek_experts,
+                   indexer},
         .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION,
         .shape = {LATENT_SHAPE, .eps = 1e-6, .theta = 10000,
                   .sparse = "0111", SIGMOID, .shared_dim = 36,
@@ -427,7 +419,9 @@ const struct family latest_families[] = {
                   .group_best = 2, .rope = ORACLE_ROPE_YARN, .factor = 4,
                   .low = 1, .high = 32, .original = 16,
                   .score_factor = (1 + 0.1 * 1.3862943611198906) *
-                                  (1 + 0.1 * 1.3862943611198906)},
+                                  (1 + 0.1 * 1.3862943611198906),
+                  .choosers = "1111", .index_heads = 6, .index_dim = 10,
+                  .index_topk = 35, .index_halves = true},
     },
     {
         .name = "trinity",

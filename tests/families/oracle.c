@@ -482,7 +482,7 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
 {
     const struct oracle_shape *s = &model->shape;
     struct oracle o = {model,  s,    n,    tokens, oracle_doubles(n * s->dim),
-                       NULL,   NULL, NULL, NULL};
+                       NULL,   NULL, NULL, NULL, oracle_doubles(n * n)};
 
     o.keys = calloc(s->layers, sizeof(*o.keys));
     o.values = calloc(s->layers, sizeof(*o.values));
@@ -506,6 +506,8 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
         hyper_spread(&o);
     else if (s->streams > 0)
         spread_streams(&o);
+    for (size_t i = 0; i < n * n; i++)
+        o.chosen[i] = 1; /* before the first choice */
     for (size_t step = 0; step < s->layers * (s->again + 1); step++) {
         if (step > 0 && step % s->layers == 0 && s->norms_again)
             oracle_norm_rows(s, &model->norm, o.x, n, s->dim, s->dim);
@@ -518,6 +520,7 @@ run_sequence(const struct oracle_model *model, const int32_t *tokens, size_t n)
     free(o.keys);
     free(o.values);
     free(o.inputs);
+    free(o.chosen);
     if (s->gate_streams > 0)
         oracle_gated_gather(&o);
     else if (s->hyper)

@@ -112,6 +112,9 @@ struct oracle_layer {
     struct oracle_linear out_a;
     struct oracle_pool pool, index_pool;
     struct oracle_linear index_q, index_weights; /* w NULL: all are seen */
+    /* What chooses positions has these two, and */
+    struct oracle_linear index_k;
+    struct oracle_norm index_norm; /* with a bias, whatever the others are */
     struct oracle_linear table; /* (vocab, n_used): a token's experts; w NULL:
                                    the router chooses */
 
@@ -242,6 +245,11 @@ struct oracle_shape {
                                 overlap; NULL: none */
     size_t pool_size, overlap_size;
     size_t index_heads, index_dim, index_topk; /* of those that overlap */
+    const char *choosers;    /* layers that choose so many positions, which
+                                those behind see, too; NULL: none */
+    double index_eps;        /* of the norm of keys; 0: eps */
+    bool index_halves;       /* there no pairs turn */
+    bool index_last;         /* there the last dimensions of a head do */
     const char *tables;      /* layers with a table of experts; NULL: none */
 
     /* Patterns: a character for each layer, repeated. */

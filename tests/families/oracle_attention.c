@@ -76,7 +76,8 @@ attend(const struct oracle *o, size_t layer, const struct parts *parts,
             at / s->chunk != t / s->chunk)
             first = at + 1;
     for (size_t at = first; at <= t; at++)
-        sum += p[at] = exp(score(o, layer, parts, t, at, head));
+        sum += p[at] = o->chosen[t * o->n + at] *
+                       exp(score(o, layer, parts, t, at, head));
     if (sinks != NULL)
         sum += exp((double)sinks[head]);
     for (size_t i = 0; i < parts->value_dim; i++) {
@@ -219,6 +220,8 @@ latent_parts(const struct oracle *o, size_t layer, const double *x)
     if (s->q_rank > 0) {
         double *q = query_latents(o, w, x);
         p.q = oracle_apply(&w->q_b, q, o->n);
+        if (w->index_q.w != NULL)
+            oracle_choose(o, layer, x, q, w->q_b.cols);
         free(q);
     } else {
         p.q = oracle_apply(&w->q, x, o->n);

@@ -16,6 +16,7 @@ struct oracle {
     double **keys, **values; /* of each layer, for those that borrow */
     double *inputs; /* (n, layers, input_dim) */
     double *beside; /* (streams - 1, n, dim) */
+    double *chosen; /* (n, n): 1 for positions that the last choice has */
 };
 
 /* Zeros; there is always memory. */
@@ -60,6 +61,11 @@ double oracle_alibi_slope(size_t head, size_t n_heads);
 
 /* Attention, or what stands in its place. */
 double *oracle_mix(const struct oracle *o, size_t layer, const double *x);
+
+/* o->chosen of a layer that chooses (oracle_pools.c); from the latents of its
+ * queries, normed, `stride` apart. */
+void oracle_choose(const struct oracle *o, size_t layer, const double *x,
+                   const double *latents, size_t stride);
 
 /* That whose values are keys (oracle_pools.c). */
 double *oracle_shared(const struct oracle *o, size_t layer, const double *x);

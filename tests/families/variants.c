@@ -228,6 +228,7 @@ static const struct {
     {"turned", variant_turned, false},
     {"wide-values", variant_wide_values, false},
     {"gated", variant_gated, false},
+    {"index", variant_index, true},
 };
 
 size_t
@@ -457,7 +458,7 @@ add_seldom(struct builder *b, enum lmq_role role, int32_t l)
     place.item = n_items > 0 ? 0 : -1;
     if (n_dims == 1)
         add(b, place, 0, dims[0], 1, 0.1);
-    if (role == LMQ_ROLE_ATTN_GROWTH)
+    if (role == LMQ_ROLE_ATTN_GROWTH || role == LMQ_ROLE_INDEX_K_NORM)
         add_bias(b, place, dims[0]);
     for (uint32_t i = 0; n_dims == 2 && (i == 0 || i < n_items);
          i++, place.item++)

@@ -569,7 +569,7 @@ START_TEST(layers_that_contradict_themselves_are_refused)
 }
 END_TEST
 
-START_TEST(sparse_attention_ends_the_context)
+START_TEST(sparse_attention_is_described)
 {
     static const char *const names[] = {"deepseek32", "glm-dsa"};
     static struct lmq_checkpoint checkpoint;
@@ -591,9 +591,9 @@ START_TEST(sparse_attention_ends_the_context)
                 continue;
             }
             const struct lmq_hparams *h = read(&checkpoint);
-            ck_assert_uint_eq(h->context, 1024);
-            ck_assert_uint_eq(h->context_end, 1024);
-            ck_assert_uint_eq(checkpoint.source.n_chosen, 1024);
+            ck_assert(h->context == 4096 && h->index_topk == 1024);
+            ck_assert_uint_eq(h->n_index_heads * h->index_dim, 2 * 8);
+            ck_assert(lmq_layer_is(h, 0, LMQ_LAYER_INDEX));
             ck_assert_int_eq(h->router, LMQ_ROUTER_SIGMOID);
         }
 }
@@ -689,7 +689,7 @@ main(void)
         a_selective_state_space_has_a_head_for_each_channel,
         layers_with_a_window_have_sinks_and_other_heads,
         layers_that_contradict_themselves_are_refused,
-        sparse_attention_ends_the_context,
+        sparse_attention_is_described,
         a_cap_that_is_not_said_is_the_usual_one,
         experts_alone_have_their_width,
         tensors_say_which_layers_are_dense,

@@ -238,9 +238,14 @@ START_TEST(sparse_attention_ends_where_it_chooses)
                                  "'max_position_embeddings':163840");
 
     ck_assert_str_eq(m->h.architecture, "deepseek2");
-    ck_assert_uint_eq(m->h.context, 2048);
-    ck_assert_uint_eq(m->h.context_end, 2048);
+    ck_assert_uint_eq(m->h.context, 163840);
+    ck_assert_uint_eq(m->h.context_end, 0);
     ck_assert_uint_eq(m->source.n_chosen, 2048);
+    ck_assert_uint_eq(m->h.index_topk, 2048);
+    ck_assert_uint_eq(m->h.n_index_heads, 64);
+    ck_assert_uint_eq(m->h.index_dim, 128);
+    ck_assert(m->source.has_index_halves && !m->source.has_last_index);
+    assert_layers(&m->h, LMQ_LAYER_INDEX, "xxxxxxxx");
     ck_assert_uint_eq(m->h.n_expert_groups, 8);
     assert_layers(&m->h, LMQ_LAYER_DENSE, "xxx.....");
     m = read_small("GlmMoeDsaForCausalLM",
@@ -250,11 +255,37 @@ START_TEST(sparse_attention_ends_where_it_chooses)
                    "'indexed_attention','indexed_attention',"
                    "'indexed_attention','indexed_attention']");
     ck_assert_uint_eq(m->h.context, 3000);
-    ck_assert_uint_eq(m->h.context_end, 4096);
+    ck_assert_uint_eq(m->h.context_end, 0);
+    ck_assert_uint_eq(m->h.index_topk, 4096);
+    ck_assert_uint_eq(m->h.n_index_heads, 32);
+    ck_assert(!m->source.has_index_halves && !m->source.has_last_index);
+    assert_layers(&m->h, LMQ_LAYER_INDEX, "xxxxxxxx");
     ck_assert_uint_eq(m->h.head_dim, 192 + 64);
     assert_near(m->h.latent_eps, 1e-6);
+    assert_near(m->h.index_eps, 1e-6);
+    m = read_small("GlmMoeDsaForCausalLM", "'index_topk_freq':3");
+    assert_layers(&m->h, LMQ_LAYER_INDEX, "xx..x..x");
+    m = read_small("GlmMoeDsaForCausalLM", "'index_topk_freq':2,"
+                                           "'index_skip_topk_offset':3");
+    assert_layers(&m->h, LMQ_LAYER_INDEX, "xxx.x.x.");
+    m = read_small("GlmMoeDsaForCausalLM",
+                   "'index_topk_pattern':'FSSFFSSS','index_topk_freq':4");
+    assert_layers(&m->h, LMQ_LAYER_INDEX, "x..xx...");
+    m = read_small("GlmMoeDsaForCausalLM",
+                   "'indexer_types':['full','shared','full','shared',"
+                   "'shared','full','shared','full']");
+    assert_layers(&m->h, LMQ_LAYER_INDEX, "x.x..x.x");
+    assert_unsupported("GlmMoeDsaForCausalLM",
+                       "'index_topk_pattern':'SFFFFFFF'",
+                       "layer 0 that shares what an earlier one chooses");
+    assert_unsupported("GlmMoeDsaForCausalLM",
+                       "'index_topk_pattern':'FXFFFFFF'",
+                       "'X' in 'index_topk_pattern'");
+    assert_wrong("GlmMoeDsaForCausalLM", "'index_topk_pattern':'FF'",
+                 "names 2 of 8 layers");
     m = read_small("GlmMoeDsaForCausalLM", "'rms_norm_eps':1e-06");
     ck_assert(!(m->h.latent_eps > 0)); /* what norm_eps says, too */
+    ck_assert(!(m->h.index_eps > 0));
     m = read_small("DeepseekV32ForCausalLM", "'rope_interleave':false");
     ck_assert(m->source.has_rotary_pairs);
     assert_wrong("DeepseekV32ForCausalLM", "'index_topk':0",

@@ -548,6 +548,30 @@ describe_shared(struct lmq_hparams *h)
             h->layers[i] |= once_in(2) ? LMQ_LAYER_POOL : LMQ_LAYER_OVERLAP;
 }
 
+/* Layers of latent attention that choose what they and later ones see. */
+static void
+describe_index(struct lmq_hparams *h)
+{
+    bool has_any = false;
+
+    if (h->kv_lora_rank == 0 || h->has_turned_values || once_in(4))
+        return;
+    h->sliding_window = h->attention_chunk = 0;
+    h->q_lora_rank = from_to(1, 9);
+    h->index_topk = from_to(1, 4);
+    h->n_index_heads = from_to(1, 4);
+    /* A norm of two numbers is their order: what is chosen were rounding. */
+    h->index_dim = lmq_hparams_rotary_dim(h) + from_to(3, 6);
+    h->index_eps = once_in(2) ? 0 : 0.01;
+    for (uint32_t i = 0; i < h->n_layers; i++)
+        if (lmq_layer_has_attention(h, i) && once_in(2)) {
+            h->layers[i] |= LMQ_LAYER_INDEX;
+            has_any = true;
+        }
+    if (!has_any)
+        h->index_topk = h->n_index_heads = h->index_dim = 0;
+}
+
 /* Layers whose experts a table names. */
 static void
 describe_tables(struct lmq_hparams *h)
@@ -590,6 +614,7 @@ make_one(const char *folder, unsigned long i)
     describe_experts(h);
     describe_kept(h);
     describe_shared(h);
+    describe_index(h);
     describe_tables(h);
     settle_full_layers(h);
     snprintf(source, sizeof(source), "%s/source", folder);

@@ -105,7 +105,9 @@ ROLES = {
     112: ('blk.ple_embd', 'grams gram_dim'), 113: ('blk.ple_key', 'SxD gram_width'),
     114: ('blk.ple_value', 'dim gram_width'), 115: ('blk.ple_norm_key', 'SxD'),
     116: ('blk.ple_norm_query', 'SxD'), 117: ('blk.ple_norm_conv', 'SxD'),
-    118: ('blk.ple_conv1d', 'SxD gram_conv_width'), 3: ('output_norm', 'read'),
+    118: ('blk.ple_conv1d', 'SxD gram_conv_width'), 
+    119: ('blk.indexer.attn_k', 'index_dim dim'),
+    120: ('blk.indexer.k_norm', 'index_dim'), 3: ('output_norm', 'read'),
     2: ('output', 'vocab_size dim')}
 
 HUGE, LONG = 16777216, 268435456
@@ -150,7 +152,7 @@ for _type, _limit, _default, _least, _names in (
          'score_growth glu_limit glu_offset sparse_cut act_limit '
          'expert_act_limit latent_eps router_reach '
          'router_softcap state_eps post_norm_eps decay_floor decay_step '
-         'stream_eps stream_floor'),
+         'index_eps stream_eps stream_floor'),
         ('number', 1e30, 32, 0, 'rope_beta_fast'),
         ('number', 1e30, 1, 0, 'rope_beta_slow rope_attention_factor embedding_scale '
          'residual_scale logit_scale router_scale shared_scale '
@@ -181,7 +183,7 @@ for _type, _limit, _default, _least, _names in (
          'full_layers still_layers dense_layers delta_layers bare_layers feed_layers '
          'beside_layers sinkless_layers after_layers sparse_layers limited_layers '
          'limited_expert_layers pool_layers overlap_layers token_layers '
-         'gram_layers'),
+         'gram_layers index_layers'),
         ('counts', 65536, (), 1, 'layer_heads layer_kv_heads'),
         ('counts', HUGE, (), 1, 'layer_hidden_dims'),
         ('factors', 512, (), None, 'rope_short rope_long'),

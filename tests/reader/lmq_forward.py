@@ -58,7 +58,8 @@ class Description:
             self.stream_rounds, self.stream_mean = 0, False
         self.overlaps = set(self.overlap_layers) & self.attention   # section 15
         self.pooling = set(self.pool_layers) & self.attention
-        if not self.overlaps:
+        self.choosing = set(self.index_layers) & self.attention
+        if not self.overlaps | self.choosing:
             self.index_topk = 0
         if not self.attention:
             self.turned_values, self.n_out_groups = False, 0
@@ -77,7 +78,7 @@ class Description:
                     'attn_scale full_attn_scale attn_softcap qkv_clip router_scale score_growth '
                     'shared_scale latent_eps activation_slope glu_limit '
                     'glu_offset act_limit expert_act_limit router_reach router_softcap '
-                    'value_scale state_eps post_norm_eps beta_scale decay_floor '
+                    'value_scale state_eps post_norm_eps index_eps beta_scale decay_floor '
                     'attn_keep delta_keep '
                     'feed_keep attn_add delta_add feed_add stream_gain stream_floor').split():
             setattr(self, key, float(np.float32(getattr(self, key))))
@@ -91,6 +92,10 @@ class Description:
 
     def has_index(self, layer):
         return layer in self.overlaps and self.index_topk > 0
+
+    def chooser(self, layer):
+        """Whose choice of positions it sees; -1: all."""
+        return max([i for i in self.choosing if i <= layer] or [-1])
 
     def has_table(self, layer):
         return layer in self.token_layers and self.has_experts(layer)
@@ -309,6 +314,10 @@ class Description:
         m5(not self.index_topk or min(self.n_index_heads, self.q_lora_rank) >= 1
            and max(1, self.t) <= self.index_dim <= HUGE // 2
            and self.n_index_heads * self.index_dim <= HUGE, 'index_topk')
+        for i in self.attention:
+            m5(self.chooser(i) < 0 or self.index_topk and self.k and self.q_lora_rank
+               and not self.windowed(i)
+               and (not self.attention_chunk or i in self.full), 'index_layers')
         m5(not any(map(self.has_table, range(self.n_layers)))
            or self.router != 'near' and not self.expert_norms
            and self.n_expert_groups in (0, 1, self.n_expert_groups_used), 'token_layers')
@@ -419,7 +428,7 @@ class Description:
         """Section 4: shapes of what may be there, what must, groups of all or none."""
         self.shapes, self.required, self.all_or_none = {}, [], {}
         normed = not self.norm.endswith('_plain')
-        may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33, 103}
+        may_have_bias = {2, 5, 6, 7, 8, 10, 11, 12, 19, 21, 22, 23, 25, 27, 28, 32, 33, 103, 120}
         if self.norm == 'layer':
             may_have_bias |= {3, 4, 9, 14, 15, 16, 17, 38, 66, 67}
         if self.recurrence == 'state_space' or self.selective or self.lru:
@@ -441,7 +450,7 @@ class Description:
                     self.all_or_none.setdefault((role, 0), []).append(key)
                 if role in may_have_bias and not without:
                     key = role, 1, layer, item
-                    if role in (33, 103):
+                    if role in (33, 103, 120):
                         self.required.append(key)
                     self.shapes[key] = shape[:1]
                     self.all_or_none.setdefault((role, 1), []).append(key)
@@ -509,6 +518,8 @@ class Description:
                     roles += [92, 93, 94] + [95] * normed
                 if self.has_index(i):
                     roles += [96, 97, 98, 99, 100] + [101] * normed
+                if i in self.choosing:
+                    roles += [96, 97, 119, 120]
             roles += [51, 52, 53, 54] if self.activation == 'xielu' else []
             roles += [45] if self.layer_scale else []
             if self.layer_input_dim:
@@ -605,7 +616,8 @@ class Computation:
         eps = {16: self.d.post_norm_eps, 17: self.d.post_norm_eps,
                26: self.d.latent_eps, 29: self.d.latent_eps,
                37: self.d.state_eps, 62: self.d.latent_eps,
-               63: self.d.latent_eps, 64: self.d.latent_eps}.get(role, 0)
+               63: self.d.latent_eps, 64: self.d.latent_eps,
+               120: self.d.index_eps}.get(role, 0)
         if not kind.startswith('rms'):
             x = x - x.mean(axis=-1, keepdims=True)
         x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True)
@@ -696,6 +708,8 @@ class Computation:
             place = bf16(bf16(self.slope(head)) * bf16(np.arange(n)))
             s = s - self.scale(layer) * (place[:, None] - place)
         hidden = away < 0
+        if d.chooser(layer) >= 0:
+            hidden |= ~self.chosen
         if d.windowed(layer):
             hidden |= away >= d.sliding_window
         if d.attention_chunk and layer not in d.full:
@@ -979,12 +993,30 @@ class Computation:
             q = self.product(u, 5, layer)
         q = q.reshape(n, d.heads(layer), d.head(layer))
         turned = self.turn(q[..., o:], layer, long)
+        if layer in d.choosing:
+            self.chosen = self.choose_positions(u, layer, long)
         results = []
         for i in range(d.heads(layer)):
             a = self.product(q[:, i, :o], 30, layer, i)
             w = self.weights(a @ c.T + turned[:, i] @ r.T, i, layer) @ c
             results.append(self.product(w, 31, layer, i))
         return self.output(results, u, layer)
+
+    def choose_positions(self, u, layer, long):
+        """The positions that each sees, of which there are at most index_topk."""
+        d, n, t = self.d, len(u), self.d.latent_turning(layer)
+
+        def turn(x):
+            return np.concatenate([self.turn(x[..., :t], layer, long), x[..., t:]], axis=-1)
+        y = turn(self.norm(self.product(u, 119, layer), 120, layer,
+                           kind='layer')[:, None])[:, 0]
+        q = turn(self.product(self.latents(u, layer)[:, :d.q_lora_rank], 96, layer)
+                 .reshape(n, d.n_index_heads, d.index_dim))
+        worth = (self.product(u, 97, layer)[:, :, None] * np.maximum(q @ y.T, 0)).sum(1)
+        chosen = np.zeros((n, n), bool)
+        for p in range(n):
+            chosen[p, np.argsort(-worth[p, :p + 1], kind='stable')[:d.index_topk]] = True
+        return chosen
 
     def hidden(self, u, layer, gate, up, item):
         d = self.d

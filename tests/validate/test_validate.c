@@ -187,6 +187,12 @@ START_TEST(layers_that_share_are_evaluated_as_in_a_session)
 }
 END_TEST
 
+START_TEST(layers_that_see_a_choice_are_evaluated_as_in_a_session)
+{
+    assert_as_in_a_session("hy4");
+}
+END_TEST
+
 START_TEST(layers_that_come_again_are_evaluated_as_in_a_session)
 {
     assert_as_in_a_session("nanbeige");
@@ -431,6 +437,7 @@ main(void)
     const TTest *const tests[] = {
         figures_equal_an_independent_computation,
         layers_that_share_are_evaluated_as_in_a_session,
+        layers_that_see_a_choice_are_evaluated_as_in_a_session,
         layers_that_come_again_are_evaluated_as_in_a_session,
         int8_by_default_is_still_the_same_model,
         digits_do_not_depend_on_threads_and_memory,

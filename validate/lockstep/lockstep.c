@@ -32,6 +32,8 @@ struct run {
     float **further;  /* per side: (batch, context, n_streams - 1, dim) */
     float **inputs;   /* per side: (batch, context, n_layers *
                          layer_input_dim) */
+    unsigned char **choices; /* per side: (batch, context, lmq_kept_choice()),
+                                of what layers see that follow one */
     struct lmq_kv *lent; /* (n_sides, batch, LMQ_KV_LENDERS): keys and values
                             that later layers look at, too */
     float *logits[2]; /* (LMQ_HEAD_ROWS, vocabulary): the reference's, and of
@@ -66,6 +68,8 @@ tear_down(struct run *run)
             lmq_mem_free(run->further[i]);
         if (run->inputs != NULL)
             lmq_mem_free(run->inputs[i]);
+        if (run->choices != NULL)
+            lmq_mem_free(run->choices[i]);
     }
     for (int i = 0; i < 2; i++)
         lmq_mem_free(run->logits[i]);
@@ -80,6 +84,7 @@ tear_down(struct run *run)
     free(run->streams);
     free(run->further);
     free(run->inputs);
+    free(run->choices);
     free(run->lent);
     free(run->scratch);
     free(run->drifts);
@@ -146,6 +151,7 @@ set_up(struct run *run, struct lmq_error *err)
     run->streams = calloc(in->n_sides, sizeof(*run->streams));
     run->further = calloc(in->n_sides, sizeof(*run->further));
     run->inputs = calloc(in->n_sides, sizeof(*run->inputs));
+    run->choices = calloc(in->n_sides, sizeof(*run->choices));
     run->layers = calloc(h->n_layers, sizeof(*run->layers));
     for (int i = 0; i < 2; i++)
         run->logits[i] = lmq_mem_aligned((size_t)LMQ_HEAD_ROWS * h->vocab_size,
@@ -156,6 +162,7 @@ set_up(struct run *run, struct lmq_error *err)
     bool is_complete = make_caches(run) && make_lent(run) &&
                        run->views != NULL && run->streams != NULL &&
                        run->further != NULL && run->inputs != NULL &&
+                       run->choices != NULL &&
                        run->layers != NULL &&
                        run->logits[0] != NULL && run->logits[1] != NULL &&
                        run->scratch != NULL && run->drifts != NULL &&
@@ -170,8 +177,10 @@ set_up(struct run *run, struct lmq_error *err)
             sizeof(float));
         run->inputs[i] = lmq_mem_aligned(
             run->batch * run->context * lmq_inputs_width(h) + 1, sizeof(float));
+        run->choices[i] = lmq_mem_aligned(
+            run->batch * run->context, lmq_kept_choice(h, run->context) + 1);
         is_complete = run->streams[i] != NULL && run->further[i] != NULL &&
-                      run->inputs[i] != NULL;
+                      run->inputs[i] != NULL && run->choices[i] != NULL;
     }
     return is_complete ? LMQ_OK : lmq_fail_nomem(err);
 }
@@ -262,6 +271,9 @@ point_at(struct run *run, size_t side, size_t slot, size_t first)
     size_t token = slot * run->context + first;
     run->work.streams = run->further[side] + token * lmq_streams_width(h);
     run->work.inputs = run->inputs[side] + token * lmq_inputs_width(h);
+    size_t choice = lmq_kept_choice(h, run->context);
+    if (choice > 0)
+        run->work.chosen = run->choices[side] + token * choice;
     run->work.activations = run->in->sides[side].activations;
 }
 
@@ -318,9 +330,13 @@ join(struct run *run, size_t side, const struct lmq_window *windows, size_t n)
     const struct lmq_hparams *h = hparams_of(run->in);
     size_t base = run->in->sides[side].base, width = lmq_inputs_width(h);
     size_t further = lmq_streams_width(h);
+    size_t choice = lmq_kept_choice(h, run->context);
 
     for (size_t slot = 0; slot < n; slot++) {
         size_t at = slot * run->context * width;
+        size_t chosen = slot * run->context * choice;
+        memcpy(run->choices[side] + chosen, run->choices[base] + chosen,
+               windows[slot].n * choice);
         size_t beside = slot * run->context * further;
         memcpy(run->further[side] + beside, run->further[base] + beside,
                windows[slot].n * further * sizeof(float));

@@ -68,7 +68,8 @@ window_bytes(const struct lmq_lockstep *in, size_t context)
     for (size_t side = 0; side < in->n_sides; side++) {
         enum lmq_kv_type type =
             in->sides == NULL ? LMQ_KV_F32 : in->sides[side].kv_type;
-        sum += (double)context * 4 * row +
+        sum += (double)context *
+                   (4 * row + (double)lmq_kept_choice(h, context)) +
                lmq_kv_lent_bytes(in->models[0], type, context);
     }
     return sum;

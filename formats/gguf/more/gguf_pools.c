@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "formats/gguf/gguf_special.h"
+#include "formats/model/pools.h"
 
 /* ---- What chooses among positions ---- */
 
@@ -39,6 +40,44 @@ read_groups(struct lmq_gguf_reader *r, uint32_t n, uint32_t *n_behind)
     return LMQ_OK;
 }
 
+static const char types[] = ".attention.indexer.types";
+
+/* From so many positions on a model is taken for one whose layers share what
+ * some choose, if it does not say: of GLM 5.2. */
+#define LONG_CONTEXT 1048576
+#define PERIOD 4
+#define FIRST 3
+
+/* Which layers choose; the others follow. */
+static enum lmq_status
+mark_choosers(struct lmq_gguf_reader *r)
+{
+    struct lmq_hparams *h = r->h;
+    const bool may_share = (r->family->gguf.keys & LMQ_GGUF_CHOOSERS) != 0;
+    const bool is_usual = may_share && h->context >= LONG_CONTEXT;
+    enum lmq_status status = LMQ_OK;
+
+    h->index_eps = 1e-6; /* whatever the file says */
+    if (may_share && lmq_gguf_has_key(r, types + 1))
+        status = lmq_gguf_read_marks(r, types + 1, LMQ_LAYER_INDEX, true);
+    else
+        for (uint32_t i = 0; i < h->n_layers; i++)
+            if (!is_usual || i < FIRST || (i + 1 - FIRST) % PERIOD == 0)
+                h->layers[i] |= LMQ_LAYER_INDEX;
+    if (status == LMQ_OK && h->n_layers > 0 &&
+        !lmq_layer_is(h, 0, LMQ_LAYER_INDEX))
+        lmq_hparams_refuse(h, "a layer 0 that shares what an earlier one "
+                              "chooses");
+    return status;
+}
+
+void
+lmq_gguf_write_choosers(struct lmq_gguf_builder *builder,
+                        const struct lmq_hparams *h)
+{
+    lmq_gguf_write_marks(builder, types, h, LMQ_LAYER_INDEX, true);
+}
+
 /* The context ends where it would no longer see everything. */
 enum lmq_status
 lmq_gguf_read_indexer(struct lmq_gguf_reader *r)
@@ -65,6 +104,8 @@ lmq_gguf_read_indexer(struct lmq_gguf_reader *r)
         status = read_groups(r, n, &n_behind);
     n += n_behind;
     r->source->n_chosen = n;
+    if (status == LMQ_OK && (keys & LMQ_GGUF_CHOICES) != 0)
+        return mark_choosers(r);
     r->h->context_end = n;
     if (r->h->context > n)
         r->h->context = n;

@@ -21,6 +21,9 @@ enum lmq_status lmq_gguf_read_indexer(struct lmq_gguf_reader *r);
 uint32_t lmq_gguf_groups_end(uint32_t end);
 /* The layer that chooses for all of them; n_layers: none has attention. */
 uint32_t lmq_gguf_choosing_layer(const struct lmq_hparams *h);
+/* Which layers choose positions. */
+void lmq_gguf_write_choosers(struct lmq_gguf_builder *builder,
+                             const struct lmq_hparams *h);
 enum lmq_status lmq_gguf_read_pools(struct lmq_gguf_reader *r);
 void lmq_gguf_write_pools(struct lmq_gguf_builder *builder,
                           const struct lmq_hparams *h);

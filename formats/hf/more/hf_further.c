@@ -124,7 +124,9 @@ lmq_hf_finish_hy4(struct lmq_hf_config *config)
 {
     struct lmq_hparams *h = config->hparams;
 
-    lmq_hf_finish_axk2(config);
+    lmq_hf_finish_sigmoid(config, 1);
+    lmq_hf_finish_index(config, 4);
+    h->index_eps = 0;
     if (!(h->glu_limit > 0))
         lmq_hparams_refuse(h, "'swiglu_limit' %g", h->glu_limit);
     if (h->n_streams < 2) {

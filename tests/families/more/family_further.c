@@ -51,8 +51,6 @@ static const struct stored axk2_frame[] = {
     {AS_EMBEDDING, "model.embed_tokens", MODEL(embedding)},
     {AS_NORM, "model.norm", MODEL(norm)},
     {AS_LINEAR, "lm_head", MODEL(head)},
-    {AS_STRAY, "model.layers.0.self_attn.indexer.wk.weight", 0},
-    {AS_STRAY, "model.layers.3.self_attn.indexer.k_norm.bias", 0},
     {AS_END, NULL, 0},
 };
 
@@ -88,7 +86,7 @@ static const struct stored hy4_frame[] = {
     {AS_WEIGHT, "model.hc_head.hc_head_fn=", MODEL(hyper.fn)},
     {AS_VECTOR, "model.hc_head.hc_head_base", MODEL(hyper.base)},
     {AS_VECTOR, "model.hc_head.hc_head_scale", MODEL(hyper.scale)},
-    {AS_STRAY, "model.layers.0.self_attn.indexer.wk.weight", 0},
+    {AS_STRAY, "model.layers.2.self_attn.indexer.wk.weight", 0},
     {AS_STRAY, "model.mtp_layers.0.enorm.weight", 0},
     {AS_END, NULL, 0},
 };
@@ -287,8 +285,8 @@ const struct family further_families[] = {
         .config =
             "{'architectures': ['AXK2ForCausalLM'], 'hidden_act': 'silu', "
             "'first_k_dense_replace': 1, 'gated_norm_rank': $norm_rank, "
-            "'index_head_dim': 16, 'index_n_heads': 2, "
-            "'index_topk': $positions, 'kv_lora_rank': $kv_rank, "
+            "'index_head_dim': $index_dim, 'index_n_heads': $index_heads, "
+            "'index_topk': $index_topk, 'kv_lora_rank': $kv_rank, "
             "'max_position_embeddings': $positions, 'model_type': 'axk2', "
             "'moe_intermediate_size': $expert_dim, 'n_group': null, "
             "'n_routed_experts': $experts, 'n_shared_experts': 1, "
@@ -300,7 +298,8 @@ const struct family further_families[] = {
             "'tie_word_embeddings': false, 'topk_group': null, " SIZE_KEYS
             "'v_head_dim': $value_dim}",
         .frame = axk2_frame,
-        .layers = {axk2_norms, axk2_attention, hf_mlp, deepseek_experts},
+        .layers = {axk2_norms, axk2_attention, hf_mlp, deepseek_experts,
+                   indexer},
         .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION | HAS_OUTPUT_GATE,
         .shape = {.dim = 56, .hidden = 88, .layers = 4, .heads = 4,
                   .kv_heads = 4, .head_dim = 12 + 6, .value_dim = 14,
@@ -311,7 +310,9 @@ const struct family further_families[] = {
                   .theta = 10000, .n_experts = 8, .n_used = 3,
                   .expert_dim = 36, .shared_dim = 36,
                   .router = ORACLE_SIGMOID, .renormalises = true,
-                  .router_scale = 2.5, .sparse = "0111"},
+                  .router_scale = 2.5, .sparse = "0111",
+                  .choosers = "1111", .index_heads = 4, .index_dim = 12,
+                  .index_topk = 31, .index_halves = true},
     },
     {
         .name = "pangu-embedded",
@@ -539,8 +540,8 @@ const struct family further_families[] = {
         .config =
             "{'architectures': ['HYV4ForCausalLM'], 'hidden_act': 'silu', "
             "'hc_eps': 0.001, 'hc_magnitude': 1.5, 'hc_mult': $streams, "
-            "'index_head_dim': 16, 'index_n_heads': 2, "
-            "'index_topk': $positions, 'indexer_types': ['full', 'full', "
+            "'index_head_dim': $index_dim, 'index_n_heads': $index_heads, "
+            "'index_topk': $index_topk, 'indexer_types': ['full', 'full', "
             "'shared', 'shared'], 'kv_lora_rank': $kv_rank, "
             "'max_position_embeddings': $positions, "
             "'mlp_layer_types': ['dense', 'sparse', 'sparse', 'sparse'], "
@@ -557,7 +558,7 @@ const struct family further_families[] = {
             "'topk_group': 1, " SIZE_KEYS "'v_head_dim': $value_dim}",
         .frame = hy4_frame,
         .layers = {hf_norms, deepseek_attention, hf_mlp, hy4_layer,
-                   hy4_experts},
+                   hy4_experts, indexer},
         .bits = LLAMA_BITS | HAS_HEAD | HAS_CORRECTION | HAS_OUTPUT_GATE |
                 HAS_SINKS,
         .shape = {.dim = 56, .hidden = 88, .layers = 4, .heads = 4,
@@ -570,7 +571,9 @@ const struct family further_families[] = {
                   .shared_dim = 36, .router = ORACLE_SIGMOID,
                   .renormalises = true, .router_scale = 2.5, .streams = 4,
                   .hyper = true, .hyper_eps = 0.001, .hyper_gain = 1.5,
-                  .hyper_floor = 0.001},
+                  .hyper_floor = 0.001, .choosers = "1100",
+                  .index_heads = 5, .index_dim = 10, .index_topk = 31,
+                  .index_last = true},
     },
     {
         /* Layers without a window stand still; those with one say how they

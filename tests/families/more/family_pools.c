@@ -148,6 +148,16 @@ static const struct stored library_attention[] = {
     .renormalises = true, .hyper = true, .hyper_eps = 0.001,                  \
     .hyper_gain = 2, .sparse = "1"
 
+/* What chooses positions: of DeepSeek V3.2 and those after it. */
+const struct stored indexer[] = {
+    {AS_LINEAR, "model.layers.#.self_attn.indexer.wq_b", LAYER(index_q)},
+    {AS_LINEAR, "model.layers.#.self_attn.indexer.wk", LAYER(index_k)},
+    {AS_NORM, "model.layers.#.self_attn.indexer.k_norm", LAYER(index_norm)},
+    {AS_LINEAR, "model.layers.#.self_attn.indexer.weights_proj",
+     LAYER(index_weights)},
+    {AS_END, NULL, 0},
+};
+
 const struct family pools_families[] = {
     {
         /* As its makers say it; a layer more in the list for more tokens. */

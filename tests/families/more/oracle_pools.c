@@ -121,6 +121,88 @@ choose_pools(const struct oracle *o, size_t layer, const double *latents,
     return seen;
 }
 
+/* ---- Chosen positions ---- */
+
+/* Heads turn, in the order and at the place that the index has. */
+static void
+turn_index(const struct oracle *o, size_t layer, double *x, size_t n_heads)
+{
+    struct oracle_shape s = *o->s;
+    struct oracle own = *o;
+    size_t dim = s.index_dim;
+
+    s.is_interleaved &= !s.index_halves;
+    own.s = &s;
+    oracle_rotate(&own, layer, x, n_heads, dim,
+                  s.index_last ? dim - s.rotary_dim : 0);
+}
+
+static double *
+index_keys(const struct oracle *o, size_t layer, const double *x)
+{
+    const struct oracle_layer *w = &o->model->layers[layer];
+    double eps = o->s->index_eps > 0 ? o->s->index_eps : o->s->eps;
+    double *keys = oracle_apply(&w->index_k, x, o->n);
+    size_t dim = o->s->index_dim;
+
+    for (size_t t = 0; t < o->n; t++) {
+        double *key = keys + t * dim, mean = 0, spread = 0;
+        for (size_t i = 0; i < dim; i++)
+            mean += key[i] / (double)dim;
+        for (size_t i = 0; i < dim; i++)
+            spread += (key[i] - mean) * (key[i] - mean) / (double)dim;
+        for (size_t i = 0; i < dim; i++)
+            key[i] = (key[i] - mean) / sqrt(spread + eps) *
+                         (double)w->index_norm.w[i] +
+                     (double)w->index_norm.b[i];
+    }
+    turn_index(o, layer, keys, 1);
+    return keys;
+}
+
+void
+oracle_choose(const struct oracle *o, size_t layer, const double *x,
+              const double *latents, size_t stride)
+{
+    const struct oracle_layer *w = &o->model->layers[layer];
+    size_t n = o->n, dim = o->s->index_dim, heads = o->s->index_heads;
+    size_t rank = o->s->q_rank;
+    double *normed = oracle_doubles(n * rank), *worth = oracle_doubles(n);
+
+    for (size_t i = 0; i < n * rank; i++)
+        normed[i] = latents[i / rank * stride + i % rank];
+    double *q = oracle_apply(&w->index_q, normed, n);
+    double *weights = oracle_apply(&w->index_weights, x, n);
+    double *keys = index_keys(o, layer, x);
+    turn_index(o, layer, q, heads);
+    for (size_t t = 0; t < n; t++) {
+        for (size_t at = 0; at < n; at++) {
+            worth[at] = at > t ? -(double)INFINITY : 0;
+            o->chosen[t * n + at] = 0;
+            for (size_t head = 0; head < heads; head++) {
+                double score = 0;
+                for (size_t i = 0; i < dim; i++)
+                    score += q[(t * heads + head) * dim + i] *
+                             keys[at * dim + i];
+                worth[at] += weights[t * heads + head] * fmax(score, 0);
+            }
+        }
+        for (size_t i = 0; i < o->s->index_topk && i <= t; i++) {
+            size_t best = 0;
+            for (size_t at = 1; at < n; at++)
+                if (worth[at] > worth[best])
+                    best = at;
+            worth[best] = -(double)INFINITY;
+            o->chosen[t * n + best] = 1;
+        }
+    }
+    free(normed);
+    free(worth);
+    free(q);
+    free(weights);
+    free(keys);
+}
+
 /* ---- Attention ---- */
 
 /* What one head sees of a token: positions and pools, to be added one by

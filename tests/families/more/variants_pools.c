@@ -1,5 +1,6 @@
 /*
- * variants_pools.c - descriptions whose values are keys.
+ * variants_pools.c - descriptions whose values are keys, or that choose what is
+ * seen.
  */
 #include "config.h"
 
@@ -52,4 +53,24 @@ variant_turned(struct lmq_hparams *h)
     h->n_experts_used = 2;
     h->expert_dim = 24;
     h->layers[1] = LMQ_LAYER_TOKENS;
+}
+
+/* Positions that are chosen, by what is wider than all else; layers before that
+ * see all, layers behind see the same. */
+void
+variant_index(struct lmq_hparams *h)
+{
+    h->n_layers = 5;
+    h->rotary_dim = 8;
+    h->head_dim = 20;
+    h->value_dim = 12;
+    h->q_lora_rank = 36;
+    h->kv_lora_rank = 24;
+    h->has_raw_latents = h->has_attn_gate = true;
+    h->layers[1] = LMQ_LAYER_INDEX;
+    h->layers[3] = LMQ_LAYER_INDEX | LMQ_LAYER_NOPE;
+    h->index_topk = 11;
+    h->n_index_heads = 6;
+    h->index_dim = 1100;
+    h->index_eps = 0.01;
 }

@@ -211,7 +211,13 @@ START_TEST(hy_v4)
 
     ck_assert_str_eq(m->h.architecture, "hy_v4");
     assert_sizes(&m->h, 34, 2816, 6912, 32, 32, 256);
-    ck_assert_uint_eq(m->h.context_end, 2048);
+    ck_assert_uint_eq(m->h.context_end, 0);
+    ck_assert_uint_eq(m->h.index_topk, 2048);
+    ck_assert_uint_eq(m->h.n_index_heads, 16);
+    ck_assert(m->source.has_last_index && !m->source.has_index_halves);
+    ck_assert(!(m->h.index_eps > 0)); /* that of all norms */
+    assert_layers(&m->h, LMQ_LAYER_INDEX,
+                  "xx...x...x...x...x...x...x...x...x");
     ck_assert_int_eq(m->h.stream_kind, LMQ_STREAMS_HYPER);
     ck_assert_uint_eq(m->h.n_streams, 4);
     ck_assert_uint_eq(m->h.stream_rounds, 0);

@@ -229,7 +229,8 @@ END_TEST
 /* llama.cpp asks for the key, also where nothing is limited. */
 START_TEST(a_maple_without_a_limit_says_so)
 {
-    const struct lmq_family *family = lmq_gguf_family_for("maple");
+    static const struct lmq_hparams maple = {.architecture = "maple"};
+    const struct lmq_family *family = lmq_gguf_family_for(&maple);
     struct lmq_gguf_builder builder = {0};
     struct lmq_gguf_meta *meta = NULL;
     struct lmq_error err = {0};

@@ -121,9 +121,9 @@ class Model:
         pairs = h["gram_factors"]
         self.factors = [a * 2 ** 32 + b
                         for a, b in zip(pairs[::2], pairs[1::2])]
-        for key in "pool_layers", "overlap_layers":
+        for key in "pool_layers", "overlap_layers", "index_layers":
             h[key] = [i for i in h[key] if self.attends(i)]
-        h["index_topk"] *= h["overlap_layers"] != []
+        h["index_topk"] *= h["overlap_layers"] + h["index_layers"] != []
         if not any(self.attends(i) for i in range(h["n_layers"])):
             h["turned_values"], h["n_out_groups"] = False, 0
         self.latent_queries = h["q_lora_rank"] > 0 and bool(
@@ -166,6 +166,11 @@ class Model:
     def has_index(self, layer):
         return layer in self.h["overlap_layers"] and self.h["index_topk"] > 0
 
+    def chooser(self, layer):
+        """Whose choice of positions the layer sees; None: all."""
+        return max((i for i in self.h["index_layers"] if i <= layer),
+                   default=None) if self.attends(layer) else None
+
     def has_table(self, layer):
         return layer in self.h["token_layers"] and self.has_experts(layer)
 
@@ -193,7 +198,13 @@ class Model:
                  not h["positions"].startswith("alibi") and
                  h["n_loops"] < 2 and 2 * h["head_dim"] <= WIDTH, "pools")
         n, dim = h["n_index_heads"], h["index_dim"]
-        need(not any(map(self.has_index, layers)) or
+        for i in layers:
+            need(self.chooser(i) is None or h["index_topk"] > 0 and
+                 h["kv_lora_rank"] and h["q_lora_rank"] and
+                 not self.window(i) and
+                 (not h["attention_chunk"] or i in h["full_layers"]),
+                 "index_layers")
+        need(not (h["index_layers"] or any(map(self.has_index, layers))) or
              n > 0 and h["q_lora_rank"] > 0 and
              0 < dim <= WIDTH // 2 and dim >= self.rotary and
              n * dim <= WIDTH, "the index")
@@ -572,10 +583,14 @@ class Model:
         if attends and self.pool(layer):
             yield from self.pooled("attn_compressor", layer, h["head_dim"],
                                    layer in h["overlap_layers"])
-        if self.has_index(layer):
-            n, own = h["n_index_heads"], h["index_dim"]
+        n, own = h["n_index_heads"], h["index_dim"]
+        if self.has_index(layer) or layer in h["index_layers"]:
             yield "indexer.attn_q_b", (n * own, rank), False, False
             yield "indexer.proj", (n, dim), False, False
+        if layer in h["index_layers"]:
+            yield "indexer.attn_k", (own, dim), False, False
+            yield "indexer.k_norm", (own,), False, True
+        if self.has_index(layer):
             yield from self.pooled("indexer_compressor", layer, own, True)
         for name in XIELU if h["activation"] == "xielu" else ():
             yield name, (1,), False, False
@@ -753,10 +768,12 @@ class Model:
                 must.append("blk.%d.ssm_alpha.bias" % layer)
             if self.h["head_growth"] and self.attends(layer):
                 must.append("blk.%d.attn_growth.bias" % layer)
+            if layer in self.h["index_layers"]:
+                must.append("blk.%d.indexer.k_norm.bias" % layer)
         for r in self.c.records:
-            need(r.layer < self.h["n_layers"] or not 0 < r.role < 119,
+            need(r.layer < self.h["n_layers"] or not 0 < r.role < 121,
                  "%s: layer", r.name)
-            if r.role == 0 or r.role > 118 or r.name not in shapes:
+            if r.role == 0 or r.role > 120 or r.name not in shapes:
                 self.why = self.why or "has the tensor " + r.name
             else:
                 need(tuple(r.dims) == shapes[r.name], "%s: shape", r.name)
@@ -804,6 +821,8 @@ class Model:
             eps = self.h["latent_eps"] or eps
         if name.endswith(("post_attention_norm", "post_ffw_norm")):
             eps = self.h["post_norm_eps"] or eps
+        if name.endswith("indexer.k_norm"):
+            eps = self.h["index_eps"] or eps
         if name.endswith("ssm_norm"):
             eps = self.h["state_eps"] or eps
         mean = 0 if kind.startswith("rms") else sum(x) / len(x)
@@ -1366,8 +1385,12 @@ class Model:
     def attention(self, layer, at, u, n):
         h = self.h
         pools, seen = [], [[]] * n
+        if self.chooser(layer) is None:
+            self.chosen = [range(n)] * n
         if h["kv_lora_rank"]:
             queries, keys, values = self.latents(layer, at, u, n)
+            if layer in h["index_layers"]:
+                self.chosen = self.choose(layer, at, u, n)
         elif h["turned_values"]:
             queries, keys = self.shared(layer, at, u, n)
             values = keys
@@ -1488,7 +1511,8 @@ class Model:
             growth *= self.vector(at + "attn_growth.weight")[i] * \
                 math.log(1 + p) + self.vector(at + "attn_growth.bias")[i]
         scores = []
-        for j in range(first, p + 1):
+        visible = [j for j in range(first, p + 1) if j in self.chosen[p]]
+        for j in visible:
             s = sum(a * b for a, b in zip(query, keys[j])) * scale * growth
             s = cap(s, h["attn_softcap"])
             if h["positions"].startswith("alibi"):
@@ -1501,7 +1525,7 @@ class Model:
         for pool in pools:
             s = sum(a * b for a, b in zip(query, pool)) * scale * growth
             scores.append(cap(s, h["attn_softcap"]))
-        values = values[first:p + 1] + pools
+        values = [values[j] for j in visible] + pools
         if h["sinks"] and layer not in h["sinkless_layers"]:
             scores.append(self.vector(at + "attn_sinks.weight")[i])
         weights = softmax(scores)
@@ -1520,6 +1544,28 @@ class Model:
         raw = self.product(at + "attn_q_a", x)
         q = self.norm(at + "attn_q_a_norm", raw, "rms")
         return q + raw if self.h["raw_latents"] else q
+
+    def choose(self, layer, at, u, n):
+        h = self.h
+        t, most, chosen = self.latent_turning(layer), h["index_topk"], []
+
+        def turn(x, p):
+            return self.turn(layer, x[:t], 0, p, n) + x[t:]
+        y = [turn(self.norm(at + "indexer.k_norm",
+                            self.product(at + "indexer.attn_k", x), "layer"),
+                  p) for p, x in enumerate(u)]
+        for p, x in enumerate(u):
+            these = list(range(p + 1))
+            q = [turn(a, p) for a in cut(
+                self.product(at + "indexer.attn_q_b",
+                             self.query_latents(at, x)[:h["q_lora_rank"]]),
+                h["n_index_heads"])]
+            weights = self.product(at + "indexer.proj", x)
+            worth = [sum(w * max(0.0, sum(a * b for a, b in zip(i, y[j])))
+                         for w, i in zip(weights, q)) for j in these]
+            these.sort(key=lambda j: (-worth[j], j))
+            chosen.append(set(these[:most]))
+        return chosen
 
     def latents(self, layer, at, u, n):  # section 8
         h, k = self.h, self.rank(layer)

@@ -47,7 +47,7 @@ ROLES = ("- token_embd output output_norm attn_norm attn_q attn_k attn_v "
          "ffn_gate_tid2eid attn_growth hc_attn_down hc_attn_up hc_attn_inject hc_ffn_down "
          "hc_ffn_up hc_ffn_inject output_hc_down output_hc_up ple_embd "
          "ple_key ple_value ple_norm_key ple_norm_query ple_norm_conv "
-         "ple_conv1d").split()
+         "ple_conv1d indexer.attn_k indexer.k_norm").split()
 ALONE, STREAMS = (1, 2, 3, 13, 38, 39, 40, 41, 88, 89, 90, 110, 111), (68, 69)
 OUTSIDE = ALONE + STREAMS
 WITH_ITEMS = (10, 11, 12, 14, 15, 30, 31, 91)
