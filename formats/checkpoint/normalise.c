@@ -305,7 +305,8 @@ excuse(const struct lmq_checkpoint *checkpoint,
          strstr(tensor->stored_name, ".indexer_") != NULL ||
          strstr(tensor->stored_name, ".self_attn.index_") != NULL))
         return "it chooses among more tokens than the context has";
-    if (lmq_tensor_is_of_grams(tensor))
+    if (checkpoint->hparams.n_gram_factors > 0 &&
+        lmq_tensor_is_of_grams(tensor))
         return "the description says it";
     if (lmq_chooses(&checkpoint->hparams) &&
         is_of_chooser(checkpoint, tensor, false))

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "formats/checkpoint/apart.h"
 #include "formats/grams/grams.h"
@@ -72,6 +73,8 @@ compare(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     int32_t layer = lmq_name_layer(tensor->stored_name);
     uint64_t expected[LMQ_MAX_GRAM_NUMBERS];
     float found[LMQ_MAX_GRAM_NUMBERS];
+    unsigned char exact[8 * LMQ_MAX_GRAM_NUMBERS];
+    bool is_exact = tensor->dtype == LMQ_DTYPE_I64; /* as no float is */
     struct lmq_scratch scratch = {0};
 
     if (layer < 0 || layer >= (int32_t)h->n_layers ||
@@ -86,13 +89,21 @@ compare(struct lmq_checkpoint *checkpoint, const struct lmq_tensor *tensor,
     enum lmq_status status =
         lmq_checkpoint_read(checkpoint, tensor, 0, n, found, &scratch, err);
     lmq_scratch_free(&scratch);
-    for (size_t i = 0; i < n && status == LMQ_OK; i++)
-        if (found[i] < (float)expected[i] || found[i] > (float)expected[i])
-            return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
-                            "number %zu of tensor '%s' is %.9g, but by the "
-                            "configuration it is %" PRIu64,
-                            i, tensor->stored_name, (double)found[i],
-                            expected[i]);
+    if (status == LMQ_OK && is_exact)
+        status = lmq_checkpoint_read_raw(checkpoint, tensor, 0, n, exact, err);
+    for (size_t i = 0; i < n && status == LMQ_OK; i++) {
+        uint64_t integer = is_exact ? lmq_load_u64le(exact + 8 * i) : 0;
+        float wanted = (float)expected[i];
+        if (is_exact ? integer == expected[i]
+                     : found[i] >= wanted && found[i] <= wanted)
+            continue;
+        return lmq_fail(err, LMQ_ERR_UNSUPPORTED, 0,
+                        "number %zu of tensor '%s' is %.17g, but by the "
+                        "configuration it is %" PRIu64,
+                        i, tensor->stored_name,
+                        is_exact ? (double)(int64_t)integer : (double)found[i],
+                        expected[i]);
+    }
     return status;
 }
 

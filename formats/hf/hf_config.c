@@ -288,8 +288,8 @@ read_layer_types(struct lmq_hf_config *config)
                                 "layer %u a window, and there is none",
                         i);
         else if (config->family->hf.has_layer_types)
-            h->layers[i] = (uint32_t)((h->layers[i] & ~LMQ_LAYER_FULL) |
-                                      (is_full ? LMQ_LAYER_FULL : 0));
+            h->layers[i] = (h->layers[i] & ~(uint32_t)LMQ_LAYER_FULL) |
+                           (is_full ? LMQ_LAYER_FULL : 0);
         else if (is_full != (lmq_layer_window(h, i) == 0))
             lmq_hparams_refuse(h, "'%s' in 'layer_types' of a model of this "
                                   "kind",

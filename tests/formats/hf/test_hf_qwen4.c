@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,7 @@ START_TEST(files_say_what_the_configuration_does)
 
     assert_file("layer_multipliers", three, 1, 5,
                 "by the configuration it is");
+    assert_file("layer_multipliers", three, 1, NAN, "number 0 of");
     assert_file("layer_multipliers", two, 1, 5, "has 2 numbers");
     assert_file("ngram_embedding.shard_1.weight", part, 2, 1,
                 "no part number 0 of 1");
