@@ -560,8 +560,10 @@ lmq_hf_finish_index(struct lmq_hf_config *config, uint32_t period)
     static const char types[] = "indexer_types", freq[] = "index_topk_freq";
     static const char pattern[] = "index_topk_pattern";
     const char *key = lmq_hf_has(config->json, types) ? types : pattern;
-    const json_t *said = json_object_get(config->json, key);
-    const char *letters = json_string_value(said);
+    const char *letters =
+        json_string_value(json_object_get(config->json, key));
+    const json_t *said =
+        letters == NULL ? lmq_hf_list(config, config->json, key) : NULL;
     uint32_t first = lmq_hf_count(config, config->json,
                                   "index_skip_topk_offset", 2);
     size_t n = letters == NULL ? json_array_size(said) : strlen(letters);

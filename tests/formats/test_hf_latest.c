@@ -283,6 +283,8 @@ START_TEST(sparse_attention_ends_where_it_chooses)
                        "'X' in 'index_topk_pattern'");
     assert_wrong("GlmMoeDsaForCausalLM", "'index_topk_pattern':'FF'",
                  "names 2 of 8 layers");
+    assert_wrong("GlmMoeDsaForCausalLM", "'indexer_types':4",
+                 "'indexer_types'");
     m = read_small("GlmMoeDsaForCausalLM", "'rms_norm_eps':1e-06");
     ck_assert(!(m->h.latent_eps > 0)); /* what norm_eps says, too */
     ck_assert(!(m->h.index_eps > 0));
