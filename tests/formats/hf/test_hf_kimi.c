@@ -592,8 +592,10 @@ START_TEST(a_x_k2)
 
     ck_assert_str_eq(m->h.architecture, "axk2");
     assert_sizes(&m->h, 48, 2048, 5120, 32, 32, 96);
-    ck_assert_uint_eq(m->h.context, 2048);
-    ck_assert_uint_eq(m->h.context_end, 2048);
+    ck_assert_uint_eq(m->h.context, 131072);
+    ck_assert_uint_eq(m->h.context_end, 0);
+    ck_assert_uint_eq(m->h.index_topk, 2048);
+    ck_assert(lmq_layer_is(&m->h, 47, LMQ_LAYER_INDEX));
     ck_assert_uint_eq(m->h.norm_gate_rank, 16);
     ck_assert(m->h.has_raw_latents && m->h.has_attn_gate);
     ck_assert(!m->h.has_head_gate);
