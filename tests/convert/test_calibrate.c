@@ -497,7 +497,7 @@ convert_family(const struct family *family, size_t n_bytes,
     assert_intact(in_folder("family.lmq"));
     struct lmq_report *again;
     calibrate_by_and_by(in_folder("family"), in_folder("tokenizer.bin"),
-                        in_folder("again.lmq"), options, 16, &again);
+                        in_folder("again.lmq"), options, 40, &again);
     assert_same_files(in_folder("family.lmq"), in_folder("again.lmq"));
     assert_same_findings(*report, again);
     lmq_report_free(again);
@@ -512,14 +512,15 @@ START_TEST(every_family_learns)
 
     if (family->shape.again > 0)
         return; /* refused: layers_that_come_again_are_not_calibrated */
-    convert_family(family, 500, &report);
+    convert_family(family, 300, &report);
     const struct lmq_report *tensors = lmq_report_at(report, "tensors");
     for (size_t i = 0; i < lmq_report_length(tensors); i++) {
         const struct lmq_report *tensor = lmq_report_item(tensors, i);
         const char *name = lmq_report_string(tensor, "name");
         bool is_quantized =
             lmq_report_kind(tensor, "group_size") == LMQ_KIND_NUMBER;
-        bool is_of_layer = strncmp(name, "blk.", 4) == 0;
+        bool is_of_layer = strncmp(name, "blk.", 4) == 0 &&
+                           strstr(name, "ple_embd") == NULL; /* a table */
         ck_assert_msg(!is_quantized || !is_of_layer ||
                           lmq_report_kind(tensor, "method") ==
                               LMQ_KIND_STRING,
@@ -534,7 +535,7 @@ START_TEST(every_family_learns)
     ck_assert_msg(count_method(report, "gptq", &most) > 2 && most <= 1,
                   "%s: ratio %g", family->name, most);
     lmq_report_free(report);
-    const char *text = some_text(300);
+    const char *text = some_text(180);
     struct lmq_convert_options options = by_text(&text);
     options.context = 40;
     options.rotates = 1; /* all that changes what is learnt */

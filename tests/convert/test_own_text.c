@@ -151,7 +151,7 @@ START_TEST(every_family_writes)
     if (family->shape.again > 0)
         return; /* nobody calibrates it */
     options.context = 5;
-    options.calibration_tokens = 190;
+    options.calibration_tokens = 95;
     save_learner(family);
     assert_learns_alike(family, options);
 }
