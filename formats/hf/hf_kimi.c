@@ -233,24 +233,6 @@ read_safe_floor(struct lmq_hf_config *config)
     config->hparams->decay_floor = bound < 0 ? -bound : 0;
 }
 
-/* Groups of so many positions are chosen, and what is left behind the last
- * whole one is always seen. */
-static void
-read_pools(struct lmq_hf_config *config)
-{
-    static const char pool_key[] = "index_kpool", key[] = "index_topk";
-    uint32_t pool = lmq_hf_count(config, config->json, pool_key, 16);
-    uint32_t n = lmq_hf_count(config, config->json, key, 2048);
-
-    if (pool == 0 || n == 0 || n % pool != 0 || pool > LMQ_MAX_CONTEXT ||
-        n > LMQ_MAX_CONTEXT - pool)
-        lmq_hf_fail(config, "'%s' in the configuration is %u, expected a "
-                            "multiple of '%s', %u",
-                    key, n, pool_key, pool);
-    else
-        config->source->n_chosen = n + pool - 1;
-}
-
 void
 lmq_hf_begin_glm5next(struct lmq_hf_config *config)
 {
@@ -266,7 +248,7 @@ lmq_hf_begin_glm5next(struct lmq_hf_config *config)
                             "or 'q_lora_rank' in the configuration is 0");
     read_heads(config, 64);
     read_safe_floor(config);
-    read_pools(config);
+    lmq_hf_choose_groups(config, "index_topk", 2048, "index_kpool", 16);
     h->stream_kind = LMQ_STREAMS_HYPER;
     h->stream_gain = 2;
     h->has_stream_mean = true;

@@ -502,6 +502,23 @@ begin_chosen(struct lmq_hf_config *config)
 }
 
 void
+lmq_hf_choose_groups(struct lmq_hf_config *config, const char *key,
+                     uint32_t usual, const char *size_key,
+                     uint32_t usual_size)
+{
+    uint32_t size = lmq_hf_count(config, config->json, size_key, usual_size);
+    uint32_t n = lmq_hf_count(config, config->json, key, usual);
+
+    if (size == 0 || n == 0 || n % size != 0 || size > LMQ_MAX_CONTEXT ||
+        n > LMQ_MAX_CONTEXT - size)
+        lmq_hf_fail(config, "'%s' in the configuration is %u, expected a "
+                            "multiple of '%s', %u",
+                    key, n, size_key, size);
+    else
+        config->source->n_chosen = n + size - 1;
+}
+
+void
 lmq_hf_finish_chosen(struct lmq_hf_config *config)
 {
     uint32_t n = config->source->n_chosen;

@@ -45,6 +45,11 @@ void lmq_hf_finish_deepseek2(struct lmq_hf_config *config);
 void lmq_hf_finish_deepseek3(struct lmq_hf_config *config);
 /* One that routes by sigmoids, with one shared expert if nothing is said. */
 void lmq_hf_finish_sigmoid(struct lmq_hf_config *config, uint32_t n_dense);
+/* Groups of `size_key` positions are chosen, as many as make `key` positions;
+ * what is left behind the last whole one is always seen. */
+void lmq_hf_choose_groups(struct lmq_hf_config *config, const char *key,
+                          uint32_t usual, const char *size_key,
+                          uint32_t usual_size);
 /* The context ends where sparse attention would no longer see all. */
 void lmq_hf_finish_chosen(struct lmq_hf_config *config);
 /* But where it is described: of each layer is said whether it chooses, or it is

@@ -17,25 +17,6 @@
 
 /* ---- Streams ---- */
 
-/* Groups of so many positions are chosen; what is left behind the last whole
- * one is always seen. */
-static void
-read_budget(struct lmq_hf_config *config)
-{
-    static const char size_key[] = "indexer_compress_ratio";
-    static const char key[] = "indexer_budget";
-    uint32_t size = lmq_hf_count(config, config->json, size_key, 0);
-    uint32_t n = lmq_hf_count(config, config->json, key, 0);
-
-    if (size == 0 || n == 0 || n % size != 0 || n > LMQ_MAX_CONTEXT ||
-        size > LMQ_MAX_CONTEXT - n)
-        lmq_hf_fail(config, "'%s' in the configuration is %u, expected a "
-                            "multiple of '%s', %u",
-                    key, n, size_key, size);
-    else
-        config->source->n_chosen = n + size - 1;
-}
-
 void
 lmq_hf_begin_qwen4(struct lmq_hf_config *config)
 {
@@ -44,7 +25,8 @@ lmq_hf_begin_qwen4(struct lmq_hf_config *config)
     h->stream_kind = LMQ_STREAMS_GATED;
     h->stream_gain = 2;
     if (lmq_hf_has(config->json, "indexer_budget"))
-        read_budget(config);
+        lmq_hf_choose_groups(config, "indexer_budget", 0,
+                             "indexer_compress_ratio", 0);
 }
 
 /* ---- Numbers of sequences ---- */
