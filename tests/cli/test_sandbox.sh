@@ -99,7 +99,7 @@ good diff cache "$fable"
 good inspect "$work/cache/model.safetensors"
 good inspect --tokenizer elsewhere/tokenizer.bin \
     --config elsewhere/config.json blobs/model.safetensors-blob
-good inspect --tokenizer model.lmq elsewhere/../blobs/model.safetensors-blob \
+good inspect --tokenizer model.lmq blobs/model.safetensors-blob \
     --config elsewhere/config.json
 good inspect --tokenizer cache model.lmq
 good verify 'with links/renamed'
